@@ -114,7 +114,7 @@ def timed(search, model, task, sentences, tokens):
     clock = time.process_time if alone else time.perf_counter
     start = clock()
     found = {}
-    for results in searched(model, task, search, sentences, tokens, None, None):
+    for results in searched(model, search, task.sources(sentences), tokens):
         found |= {number: hypotheses[0] for number, hypotheses in results.items()}
     return clock() - start, [found[number] for number in sorted(found)]
 
@@ -122,7 +122,10 @@ def timed(search, model, task, sentences, tokens):
 def compare(path, lines, tokens, beam, turns):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
-    guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
+    guide, sentences = (
+        task.settings.system.guide,
+        encoded(lines, model.encoder.max_positions(), task.src_dict),
+    )
     searches = {"ours": ours, "fairseq": fairseqs}
     cpu = next(model.parameters()).device.type == "cpu"
     if not cpu or bf16.has_instructions():

@@ -92,11 +92,11 @@ def exported(alone, drawn, tmp_path_factory):
 def computed(path):
     """Inputs, logits, hypotheses of each sentence alone, and the syntax of a batch, by `synmask`'s own code."""
     model, task, _ = load_model(path)
-    rows = encoded(LINES, 1024, task)
+    rows = encoded(LINES, 1024, task.src_dict)
     search = BeamSearch([model], task.tgt_dict, Decoding())
     best = []
     for row in rows:
-        (results,) = searched(model, task, search, [row], 4000, None, None)
+        (results,) = searched(model, search, task.sources([row]), 4000)
         best.append(results[0][0].tokens)
     before = padded([ids.roll(1) for ids in best], "right")
     sources = task.sources(rows)

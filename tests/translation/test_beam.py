@@ -10,7 +10,9 @@ from synmask.pipeline.search import extension
 from synmask.pipeline.training.binarise import encode, read_dictionary
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.st_nmt import TemplatedEncoder
 from synmask.pipeline.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.translation.transformer import TokenEncoder
 
 
 @pytest.fixture
@@ -98,6 +100,13 @@ def test_a_guided_decoder_with_caches_is_as_without(implementation, built, monke
 
 def test_templates(implementation, built, monkeypatch):
     monkeypatch.setattr(beam, "LONGEST", 30)
+
+    def reordered(encoder, found, order):
+        states, padding = found["template"]
+        template = states.index_select(1, order), padding.index_select(0, order)
+        return TokenEncoder.reorder_encoder_out(encoder, found, order) | {"template": template}
+
+    monkeypatch.setattr(TemplatedEncoder, "reorder_encoder_out", reordered)  # for fairseq's search
     model, task = built("templates")
     batch = batch_of(task, LINES, ["a bb", "", "d d d", "cc", "", "jj"])
     assert_same(*both([model], task, batch, longest=30))

@@ -77,8 +77,8 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
     monkeypatch.setattr(Products, "__call__", watched)
     model, task, _ = load_model(models / "plain.pt")
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))
-    sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task)
-    assert list(searched(model, task, search, sentences, 60, None, None))
+    sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task.src_dict)
+    assert list(searched(model, search, task.sources(sentences), 60))
     assert [layers for layers, exact in made if exact] == [(model.decoder.output_projection,)]
     assert {layers for layers, exact in made if not exact} > {(model.decoder.layers[0].fc1,)}
     assert ((model.decoder.output_projection,), False) not in made
@@ -146,7 +146,7 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
 
 
 def test_raw_text_becomes_trees_over_words_line_by_line(models):
-    script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import print_trees; print_trees(Path(sys.argv[1]))"
+    script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import parse; parse(model=Path(sys.argv[1]))"
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
     process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
     for line in ("a bb ef ghi", "", "bb (a)", "d"):

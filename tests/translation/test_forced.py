@@ -34,7 +34,7 @@ def test_log_probabilities_are_those_of_each_reference_alone(corpus, models, tmp
     for (log_probability, tokens), source, target in zip(found, *pairs, strict=True):
         ids = encode(target, alone.task.tgt_dict).long()
         data = alone.task.sources([encode(source, alone.task.src_dict).long()])
-        assert log_probability == pytest.approx(alone._score(data, ids), abs=2e-4)
+        assert log_probability == pytest.approx(alone._score(data, 0, ids), abs=2e-4)
         assert tokens == len(target.split()) + 1
     assert len({*found[:, 0]}) > 6
     assert 1 < perplexity(found.sum(axis=0)) < 100

@@ -58,9 +58,9 @@ def batch(rows):
 def test_logits_and_translations_are_the_same(varied, exported):
     model, task, text = load_model(varied)
     *_, split = prepared(LINES, text, splitter_of(text), no_jars)
-    sources, found = encoded(split, 1024, task), {}
+    sources, found = encoded(split, 1024, task.src_dict), {}
     search = BeamSearch([model], task.tgt_dict, Decoding())
-    for results in searched(model, task, search, sources, 4000, None, None):
+    for results in searched(model, search, task.sources(sources), 4000):
         found |= {number: hypotheses[0].tokens for number, hypotheses in results.items()}
     best = [found[number] for number in range(len(LINES))]
     assert len({tuple(ids.tolist()) for ids in best}) >= 5
@@ -97,7 +97,9 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
     theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
     _, task, text = load_model(tmp_path / "average.pt")
     *_, split = prepared([*LINES, *RAW], text, splitter_of(text), no_jars)
-    assert theirs([*LINES, *RAW])["input_ids"] == [ids.tolist() for ids in encoded(split, 1024, task)]
+    assert theirs([*LINES, *RAW])["input_ids"] == [
+        ids.tolist() for ids in encoded(split, 1024, task.src_dict)
+    ]
     for line, pieces in zip([*LINES, *RAW], split, strict=True):
         marked = [piece[:-2] if piece.endswith("@@") else f"{piece}</w>" for piece in pieces.split()]
         assert theirs.tokenize(line) == marked

@@ -29,6 +29,10 @@ def configuration(change=lambda values: None):
     return load(values, FILES)
 
 
+def symbols(count):
+    return "".join(f"x{number} 1\n" for number in range(count))
+
+
 def test_trainings_are_those_of_the_experiments(tmp_path):
     rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
     assert {row.name: row.count for row in rows} == {
@@ -111,7 +115,7 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     (run / "train.json").write_text(json.dumps(summary))
     (tmp_path / "demo/de-en/bin").mkdir()
     for side, size in (("de", 996), ("en", 796)):
-        (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text("x 1\n" * size)
+        (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text(symbols(size))
     rows = {row.name.split("/")[2]: row for row in plan(configuration(), ["demo"], tmp_path)}
     assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].hours.gpu) == (1, 1, 1.0)
     assert rows["grammar"].hours.measured == ("H100",)
@@ -135,7 +139,7 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     sizes |= {"st-nmt/templates/bin/dict.de": 990, "st-nmt/templates/bin/dict.en": 500}
     for name, size in sizes.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.txt").write_text("x 1\n" * (size - 4))
+        (folder / f"{name}.txt").write_text(symbols(size - 4))
     run = folder / "st-nmt/seed1/template"
     run.mkdir(parents=True)
     (run / "train.json").write_text(

@@ -106,7 +106,7 @@ def test_a_score_is_the_searchs_own(models, more, penalty):
     for chosen in (paths[:1], paths):
         translator = Translator(chosen, Decoding(length_penalty=penalty), nbest=5, scored=True)
         own = []
-        translator._score = lambda source, tokens, own=own: own.append((source, tokens)) or 0.0
+        translator._score = lambda source, _, tokens, own=own: own.append((source, tokens)) or 0.0
         [found] = translator(["jj bb a"])
         sample = own[0][0].collater([own[0][0][0]])
         [searched] = translator.search(sample)
@@ -114,7 +114,7 @@ def test_a_score_is_the_searchs_own(models, more, penalty):
         assert len(found) == 5
         for (source, tokens), hypothesis in zip(own, searched, strict=True):
             assert tokens.tolist() == hypothesis.tokens.tolist()
-            assert translator._score(source, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
+            assert translator._score(source, 0, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
 
 
 def test_an_ensemble_means_probabilities(models, more):
@@ -132,7 +132,7 @@ def test_an_ensemble_means_probabilities(models, more):
                 logits, _ = translator.models[0](net["src_tokens"], net["src_lengths"], before, {})
             each.append(float(logits[0, -1].softmax(-1)[token]))
         expected *= sum(each) / 2
-    assert both._score(source, tokens) == pytest.approx(math.log(expected) / 3, abs=1e-5)
+    assert both._score(source, 0, tokens) == pytest.approx(math.log(expected) / 3, abs=1e-5)
     assert texts(Translator([paths[0], paths[0]]), LINES) == texts(one, LINES)
     found = {name: texts(translator, LINES) for name, translator in (("1", one), ("2", two), ("b", both))}
     assert found["1"] != found["2"]
@@ -201,15 +201,14 @@ def test_an_empty_line_is_no_sentence(models):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda path: path.write_text("Ein Text, äöü\n" * 999), "text, not a model file; give the average.pt that"),
-        (lambda path: path.write_bytes(b""), "an empty file, not a model file"),
-        (lambda path: path.write_bytes(bytes(range(256))), "no file of torch, not a model file"),
-        (lambda path: path.mkdir(), "a folder, not a model file"),
-        (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "the weights of one epoch, not a whole"),
-        (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "a checkpoint to resume training from"),
+        (lambda path: path.write_text("Ein Text, äöü\n" * 999), "damaged checkpoint"),
+        (lambda path: path.write_bytes(b""), "damaged checkpoint"),
+        (lambda path: path.mkdir(), "no such file"),
+        (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "not a whole model file of `synmask average`"),
+        (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "not a whole model file"),
     ],
 )  # fmt: skip
-def test_what_is_no_model_is_called_by_its_name(tmp_path, make, said):
+def test_what_is_no_model_is_one_line(tmp_path, make, said):
     make(tmp_path / "x.pt")
     with pytest.raises(UserError, match=f"x.pt: {said}"):
         load_model(tmp_path / "x.pt")

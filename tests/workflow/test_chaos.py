@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from synmask.pipeline.training.checkpoints import load
+
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -33,9 +35,9 @@ COSTS = {
 
 def timeless(path):
     """A file's content, without the times and memory that a file of ours may hold."""
-    names = ("train.json", "hypothesis.valid.json", "hypothesis.test.json", "scores.json", "finished.json")
+    names = ("train.json", "hypothesis.valid.json", "hypothesis.test.json", "scores.json", "finished.pt")
     if path.name in names:
-        values = json.loads(path.read_text())
+        values = load(path) if path.suffix == ".pt" else json.loads(path.read_text())
         for part in (values, values.get("summary", {}), *values.get("history", [])):
             for key in COSTS & part.keys():
                 del part[key]

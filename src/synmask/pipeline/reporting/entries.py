@@ -1,4 +1,4 @@
-"""What a page shows: its plan, and of each experiment the runs that exist, their scores, those missing."""
+"""Plans of pages, and the experiments that they show: the runs that exist, their scores, those missing."""
 
 import itertools
 import json

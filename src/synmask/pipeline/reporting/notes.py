@@ -187,7 +187,7 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
 
 
 def _listed(what: str, values: Iterable[object], between: str = ", ") -> str:
-    """What is known of these, each once; "" if nothing is."""
+    """All that is known of these, each once; "" if nothing is."""
     values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
     return f"{what}: {between.join(values)}." if values else ""
 

@@ -5,8 +5,8 @@
     epoch<N>.pt: the models to average, or the best model.
     average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
     stamp.json: identifies the training.
-    finished.json: the summary, once all epochs are done.
-    delivered.json: what was asked for, once the run's outputs are there.
+    finished.pt: summary and history, once all epochs are done, and the `delivered` model's name, once the
+        run's outputs are there.
 
 A training that is asked for again after that starts over. The checkpoints before it, as those of another
 training, are moved to checkpoints.stale-1 (-2, …) and removed after the new training's first epoch.
@@ -34,7 +34,6 @@ from synmask.pipeline.files import (
     UserError,
     machine_fault,
     named_reads,
-    read_json,
     read_object,
     renamed,
     sha256,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 # The history of the finished epochs (one row each) → the epochs whose models must exist.
 Models = Callable[[Any], Iterable[int]]
-DELIVERED = "delivered.json"
+FINISHED = "finished.pt"
 
 
 def average_file(last: int) -> str:
@@ -71,51 +70,51 @@ def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
         UserError: there are checkpoints of another training, and `restart` is false; or no file says whose
             they are.
     """
-    said = []
-    if changed := _changed(folder, stamp):
-        why = f"{folder}: from other {' and '.join(changed)}"
+    if not folder.exists():
+        _empty_log(folder)
+    elif changed := _changed(folder, stamp):
         if not _models(folder):
             shutil.rmtree(folder)
         elif restart:
-            said.append(_move_aside(folder, why))
+            _move_aside(folder, f"from other {' and '.join(changed)}")
         else:
-            raise UserError(f"{why}; to start again, give --restart, which moves them aside")
+            raise UserError(
+                f"{folder}: from other {' and '.join(changed)}; to start again, give --restart, which moves "
+                "them aside"
+            )
     for stale in _stale(folder):
         with contextlib.suppress(UserError):  # it is not known whose they are
             if not folder.exists() and not _changed(stale, stamp):
                 os.rename(stale, folder)
-                said.append(f"{folder}: these were in {stale.name}; resuming from them")
-    _begin(folder, stamp, said)
+                print(f"{folder}: these were in {stale.name}; resuming from them", file=sys.stderr)
+                deliver(folder, None)  # they come back because somebody asks for them
+    write_json(folder / "stamp.json", stamp)
     for left in folder.glob(".*.tmp"):  # left by a process that was killed while writing
         left.unlink()
 
 
 def start_again(folder: Path, stamp: dict[str, Any]) -> None:
     """Move the checkpoints of a training aside, which is to start over."""
-    _begin(
-        folder, stamp, [_move_aside(folder, f"{folder}: of a training that is asked for again", keep=True)]
-    )
-
-
-def _begin(folder: Path, stamp: dict[str, Any], said: Iterable[str]) -> None:
-    if not folder.exists():
-        _empty_log(folder.parent / "train.log")
-    for line in said:
-        print(line, file=sys.stderr)
+    _move_aside(folder, "of a training that is asked for again")
     write_json(folder / "stamp.json", stamp)
 
 
-def _empty_log(log: Path) -> None:
+def _move_aside(folder: Path, why: str) -> None:
+    stale = _renamed(folder, "stale")
+    _empty_log(folder)
+    again = f"starting again, they lie in {stale.name} until an epoch is done"
+    print(f"{folder}: {why}; {again}", file=sys.stderr)
+
+
+def _empty_log(folder: Path) -> None:
     """A training's log, to which each attempt appends its stderr, ends with the training."""
     with contextlib.suppress(OSError):  # there is none, or stderr is closed
-        if os.path.samestat(os.fstat(2), os.stat(log)):
+        if os.path.samestat(os.fstat(2), os.stat(folder.parent / "train.log")):
             os.ftruncate(2, 0)
 
 
 def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
-    """The parts of `stamp` in which the checkpoints in `folder` differ; none without such a folder."""
-    if not folder.exists():
-        return []
+    """The parts of `stamp` in which the checkpoints in `folder` differ."""
     there = _stamp(folder)
     return [key for key in stamp if there.get(key) != stamp[key]]
 
@@ -149,13 +148,6 @@ def _models(folder: Path) -> list[str]:
 
 def _stale(folder: Path) -> list[Path]:
     return sorted(folder.parent.glob(f"{glob.escape(folder.name)}.stale-*"))
-
-
-def _move_aside(folder: Path, why: str, keep: bool = False) -> str:
-    if not keep:  # if these come back, it is because somebody asked for them
-        (folder / DELIVERED).unlink(missing_ok=True)
-    stale = _renamed(folder, "stale")
-    return f"{why}; starting again, they lie in {stale.name} until an epoch is done"
 
 
 def _renamed(path: Path, why: str) -> Path:
@@ -202,7 +194,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     Raises:
         UserError: the file is missing or damaged.
     """
-    if not path.exists():
+    if not path.is_file():
         raise UserError(f"{path}: no such file")
     problem = fault(path)
     if problem is None:
@@ -318,20 +310,14 @@ def _outline(checkpoint: Path) -> dict[str, Any]:
 
 
 def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
-    """The `summary` and `history` of a finished training; None if it is not finished.
+    """The `summary` and `history` of a finished training, and which model was `delivered`; None if it is not.
 
     It is finished when all epochs are done and either its models or `stage.final`, made from them, exist.
     """
-    path = folder / "finished.json"
-    if not path.exists():
+    path = folder / FINISHED
+    if not _intact(path):
         return None
-    try:
-        done = read_json(path)
-    except UserError:
-        done = None
-    if not _is_record(done, stage):
-        _keep_damaged(path, "not the record of a training")
-        return None
+    done = _read(path)
     wanted = stage.models(done["history"])
     if all(_intact(folder / f"epoch{epoch}.pt") for epoch in wanted) or _intact(folder / stage.final):
         return done
@@ -341,38 +327,13 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     return None
 
 
-def deliver(folder: Path, stage: "Stage") -> None:
-    """Note that the outputs of a finished training are there."""
-    write_json(folder / DELIVERED, {"model": stage.final})
+def deliver(folder: Path, model: str | None) -> None:
+    """Note in the record of a finished training that its outputs are there, `model` among them.
 
-
-def delivered(folder: Path, stage: "Stage") -> bool:
-    """Whether the outputs that `stage` asks for were there before.
-
-    Not if it needs another model of this training, such as an average of fewer epochs.
+    Asked for again after that, the training starts over, unless another model of it is needed.
     """
-    with contextlib.suppress(UserError):
-        return read_json(folder / DELIVERED) == {"model": stage.final}
-    return False
-
-
-def _is_record(done: Any, stage: "Stage") -> bool:
-    """Whether this is a summary, and a row for each epoch with a number under each head."""
-    if not isinstance(done, dict) or done.keys() != {"summary", "history"}:
-        return False
-    summary, history = done["summary"], done["history"]
-    if not isinstance(summary, dict) or not isinstance(history, list) or len(history) != stage.epochs:
-        return False
-    return all(
-        isinstance(row, dict)
-        and row.keys() == {*stage.heads}
-        and row["epoch"] == epoch
-        and all(
-            isinstance(value, int | float) or (value == "" and head in ("mlm_loss", "valid_bleu"))
-            for head, value in row.items()
-        )
-        for epoch, row in enumerate(history, 1)
-    )
+    if (folder / FINISHED).exists():
+        save(folder / FINISHED, load(folder / FINISHED) | {"delivered": model})
 
 
 def retire(folder: Path, model: Path, final: str) -> None:
@@ -383,5 +344,5 @@ def retire(folder: Path, model: Path, final: str) -> None:
     with renamed(folder / final) as temporary:
         shutil.copyfile(model, temporary)
     for path in folder.glob("*.pt"):
-        if path.name != final:
+        if path.name not in (final, FINISHED):
             path.unlink()

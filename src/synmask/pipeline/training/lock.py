@@ -16,7 +16,6 @@ from synmask.pipeline.files import TryAgain, UserError, named_errors, named_read
 
 BEAT = 20.0  # seconds between two signs of life
 PATIENCE = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
-NAMELESS = 2.0  # the same for a lock without a name, which its owner writes at once
 
 
 @contextlib.contextmanager
@@ -45,37 +44,38 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
         done.set()
         beat.join()
         with contextlib.suppress(OSError):
-            if _owner(path) == myself:
-                path.unlink(missing_ok=True)
+            if path.read_text() == myself:
+                path.unlink()
         os.close(handle)
 
 
-def _check(path: Path, myself: dict[str, str]) -> None:
+def _check(path: Path, myself: str) -> None:
     """A machine that was suspended for long counts as dead; when it resumes, it must not write."""
     try:
-        owner = _owner(path)
+        with named_reads(path):
+            name = path.read_text(errors="replace")
     except FileNotFoundError:
         raise UserError(
             f"{path}: it, or its folder, was removed or moved while this run used it; move the folder back, "
             "if it was moved, and run it again"
         ) from None
-    if owner != myself:
+    if name != myself:
         raise _taken(path)
 
 
-def _acquire(path: Path, myself: dict[str, str]) -> int:
+def _acquire(path: Path, myself: str) -> int:
     while True:
+        handle = _open(path)
         try:
-            handle, new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
-        except FileExistsError:
-            with contextlib.suppress(FileNotFoundError):  # its owner has just finished
-                handle, new = _open(path), False
-        try:
-            works = _flock(handle, path)
-            watched = not new and _take_over(handle, path, works)
+            works, owner = _flock(handle, path), _owner(path)
+            certain = works and owner.get("boot", _boot()) == _boot()
+            if owner:
+                if not certain:
+                    _watch(handle, path, owner)
+                print(f"{path}: {_name(owner)} is gone; taking over", file=sys.stderr)
             if _is(handle, path):  # otherwise its owner has finished and removed it
                 _sign(handle, path, myself)
-                if watched:  # another process may have watched it, too
+                if not certain:  # another process may have found it, too
                     time.sleep(PATIENCE / 50)
                     _check(path, myself)
                 return handle
@@ -87,20 +87,22 @@ def _acquire(path: Path, myself: dict[str, str]) -> int:
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except PermissionError:
+        if not path.exists():
+            raise
         raise UserError(
-            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner_if_any(path))}), who alone may "
+            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), who alone may "
             "write it; have them finish the run or remove the file, and set `umask 002` for a group"
         ) from None
 
 
-def _sign(handle: int, path: Path, myself: dict[str, str]) -> None:
+def _sign(handle: int, path: Path, myself: str) -> None:
     """Write the owner's name. On a full disk, remove the lock: it would stop others without need."""
     try:
         with named_errors(path):
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(myself).encode(), 0)
+            os.pwrite(handle, myself.encode(), 0)
             os.fsync(handle)  # for other machines
     except OSError:
         path.unlink(missing_ok=True)
@@ -125,62 +127,40 @@ def _is(handle: int, path: Path) -> bool:
         return False
 
 
-def _take_over(handle: int, path: Path, works: bool) -> bool:
-    """Make sure that the lock's owner is dead, and print so; True if the file had to be watched."""
-    owner = _owner_if_any(path)
-    watch = not (works and owner.get("boot") == _boot())
-    if watch:
-        patience = PATIENCE if owner else NAMELESS
-        print(f"{path}: left by {_name(owner)}; watching it for {patience:.0f} s", file=sys.stderr)
-        before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + patience
-        while time.monotonic() < end and _is(handle, path):
-            time.sleep(patience / 100)
-            with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
-                if path.stat().st_mtime_ns != before:
-                    raise _taken(path)
-    print(f"{path}: {_name(owner)} is gone; taking over", file=sys.stderr)
-    return watch
+def _watch(handle: int, path: Path, owner: dict[str, str]) -> None:
+    """Wait for a sign of life of the lock's owner; it raises a `TryAgain` if there is one."""
+    print(f"{path}: left by {_name(owner)}; watching it for {PATIENCE:.0f} s", file=sys.stderr)
+    before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + PATIENCE
+    while time.monotonic() < end and _is(handle, path):
+        time.sleep(PATIENCE / 100)
+        with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
+            if path.stat().st_mtime_ns != before:
+                raise _taken(path)
 
 
 def _taken(path: Path) -> TryAgain:
-    owner = _owner_if_any(path)
+    owner = _owner(path)
     cancel = f", or end it: scancel {owner['job']}" if owner.get("job") else ""
     return TryAgain(f"{path.parent}: {_name(owner)} works on this run; wait for it to finish{cancel}")
 
 
 def _name(owner: dict[str, str]) -> str:
-    if not owner:
-        return "another process"
-    job = f"SLURM job {owner['job']}, " if owner.get("job") else ""
-    return f"{job}process {owner['process']} on {owner['host']}, started {owner['started']}"
+    return owner.get("name", "another process")
 
 
 def _owner(path: Path) -> dict[str, str]:
     """Who the lock says that it belongs to; nothing if its owner did not come to write its name."""
-    with named_reads(path):
-        text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        owner = json.loads(text)
-    except ValueError:
+        owner = json.loads(path.read_text(errors="replace"))
+    except (OSError, ValueError):
         return {}
-    return owner if isinstance(owner, dict) and {*_myself()} <= {*owner} else {}
+    return owner if isinstance(owner, dict) else {}
 
 
-def _owner_if_any(path: Path) -> dict[str, str]:
-    try:
-        return _owner(path)
-    except OSError:
-        return {}
-
-
-def _myself() -> dict[str, str]:
-    return {
-        "host": socket.gethostname(),
-        "boot": _boot(),
-        "process": str(os.getpid()),
-        "job": os.environ.get("SLURM_JOB_ID", ""),
-        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
-    }
+def _myself() -> str:
+    job, started = os.environ.get("SLURM_JOB_ID", ""), time.strftime("%Y-%m-%d %H:%M:%S")
+    name = f"process {os.getpid()} on {socket.gethostname()}, started {started}"
+    return json.dumps({"name": f"SLURM job {job}, {name}" if job else name, "job": job, "boot": _boot()})
 
 
 def _boot() -> str:

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,8 @@ class _Job:
 
     stage: Stage
     run: Path
-    threads: int
+    training: TrainingOptions
     processes: int
-    checkpoint_minutes: float
-    tensorboard: bool  # whether to write curves for it
     start: Path | None  # the checkpoint to resume from
     stop: Stop
     peaks: Peaks
@@ -77,22 +75,17 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             an update's batches evenly.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
-    with lease(training.gpus):
-        _run_stage(stage, run, training, processes)
-
-
-def _run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int | None) -> None:
-    processes = _processes(stage, processes)
-    left_out = stage.check()
-    stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
-    stamp["data"] = checkpoints.digest(stage.files())
-    with locked(run) as check_lock:
-        folder = run / "checkpoints"
+    with ExitStack() as held:
+        held.enter_context(lease(training.gpus))
+        processes = _processes(stage, processes)
+        left_out = stage.check()
+        stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
+        stamp["data"] = checkpoints.digest(stage.files())
+        check_lock, folder = held.enter_context(locked(run)), run / "checkpoints"
         checkpoints.claim(folder, stamp, training.restart)
         done = checkpoints.finished(folder, stage)
-        asked_again = training.restart and not (run / "train.json").exists()
-        asked_again = asked_again and checkpoints.delivered(folder, stage)
-        if done and asked_again:
+        asked = training.restart and not (run / "train.json").exists()
+        if done and asked and done.get("delivered") == stage.final:
             checkpoints.start_again(folder, stamp)
             done = None
         if done:
@@ -101,25 +94,12 @@ def _run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: in
         else:
             start = checkpoints.latest(folder, stage.models)
             shared = Stop(processes), Peaks(processes + 1)
-            done = _train(
-                _Job(
-                    stage,
-                    run,
-                    training.threads,
-                    processes,
-                    training.checkpoint_minutes,
-                    bool(training.tensorboard),
-                    start,
-                    *shared,
-                    check_lock,
-                    stamp,
-                    left_out,
-                )
-            )
+            job = _Job(stage, run, training, processes, start, *shared, check_lock, stamp, left_out)
+            done = _train(job)
         _write_history(run, stage.heads, done["history"])
         stage.deliver(run, done["history"])
         write_json(run / "train.json", done["summary"])
-        checkpoints.deliver(folder, stage)
+        checkpoints.deliver(folder, stage.final)
 
 
 def _processes(stage: Stage, processes: int | None) -> int:
@@ -184,7 +164,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # else pages on GPU memory
     logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
-    torch.set_num_threads(job.threads)
+    torch.set_num_threads(job.training.threads)
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", SIZES)
     cfg = job.stage.config(job.run, job.processes)
     if init_method is None:
@@ -224,7 +204,7 @@ class _Loop:
 
     def run(self) -> None:
         batches, partial = self._start()
-        if self.job.tensorboard and self.master:
+        if self.job.training.tensorboard and self.master:
             from synmask.pipeline.training.board import Board  # imported here: few trainings write it
 
             self.board = Board(self.job.run, self.trainer.get_num_updates())
@@ -313,7 +293,7 @@ class _Loop:
     ) -> None:
         """Within an epoch: save if it is time to, and stop if a signal asked for it."""
         stop = self.job.stop.due(self.updates, self.master)
-        late = time.monotonic() - self.saved > self.job.checkpoint_minutes * 60
+        late = time.monotonic() - self.saved > self.job.training.checkpoint_minutes * 60
         if self.master and (stop or late):
             # Only sums and counts: fairseq's clocks mean nothing in another process.
             sums = [meter for meter in totals.state_dict() if meter[2] == "AverageMeter"]
@@ -388,7 +368,8 @@ class _Loop:
         }
         if summary.get("diverged"):
             self._say(f"diverged: {summary['diverged']}; its scores are marked")
-        write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
+        done = {"summary": summary, "history": self.history}
+        checkpoints.save(self.job.checkpoints / checkpoints.FINISHED, done)
 
     def _say(self, text: str) -> None:
         """Print one line with system and seed, since several trainings may share a terminal."""

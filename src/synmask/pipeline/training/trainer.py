@@ -37,8 +37,7 @@ def fairseq_config(
         dataset: keys of fairseq's section `dataset`, such as max_tokens.
     """
     cuda, precision = torch.cuda.is_available(), training.precision
-    cfg = OmegaConf.structured(FairseqConfig)
-    sections: dict[str, dict[str, Any]] = {
+    sections = {
         "common": {"no_progress_bar": True, "seed": seed, "cpu": not cuda, "tpu": False}
         | {"bf16": precision == "bf16", "fp16": precision == "fp16"},
         "checkpoint": {
@@ -54,9 +53,7 @@ def fairseq_config(
         },
         "distributed_training": {"distributed_world_size": processes, "ddp_backend": "legacy_ddp"},
     }
-    for section, values in sections.items():
-        for key, value in values.items():
-            cfg[section][key] = value
+    cfg = OmegaConf.merge(OmegaConf.structured(FairseqConfig), sections)
     adam = FairseqAdamConfig(
         adam_betas=str(tuple(training.adam_betas)), adam_eps=adam_eps, weight_decay=training.weight_decay
     )

@@ -1,6 +1,5 @@
 """Average epoch checkpoints into one self-contained model file, for decoding and parsing."""
 
-import codecs
 import io
 import os
 import re
@@ -72,12 +71,7 @@ def average_run(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
-    if last > settings.training.max_epochs:
-        epochs = settings.training.max_epochs
-        raise UserError(f"--last {last}: the training has {epochs} epochs; lower training.average")
     checkpoints = run / "checkpoints"
-    if output.resolve().parent == checkpoints.resolve():
-        raise UserError(f"{output}: a place for checkpoints, which come and go; give another --output")
     if not keep_checkpoints and output.exists() and not output.is_file():
         raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
     splitter_of(codes)
@@ -103,27 +97,17 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
         UserError: neither exists, or a file is damaged.
     """
     names = os.listdir(checkpoints) if checkpoints.exists() else []
-    matches = (re.fullmatch(r"epoch(\d+)\.pt", name) for name in names)
-    epochs = sorted((int(match[1]), checkpoints / match[0]) for match in matches if match)[-last:]
+    numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
     kept = checkpoints / average_file(last)
     again = f"delete {checkpoints.parent}/train.json and rerun to train again"
-    if len(epochs) < last:
+    if len(numbers) < last:
         if kept.exists():
-            if "model" in (saved := load(kept, again)):
-                return saved["model"]
-            raise UserError(f"{kept}: not a model file of `synmask average`; delete it and rerun")
-        raise UserError(f"{checkpoints}: {len(epochs)} epochs there, {last} to average; {again}")
+            return load(kept, again)["model"]
+        raise UserError(f"{checkpoints}: {len(numbers)} epochs there, {last} to average; {again}")
     mean: dict[str, torch.Tensor] = {}
-    for _, path in epochs:
-        try:
-            for name, value in epoch_model(path, again).items():
-                mean[name] = mean.get(name, 0) + value.double() / last
-        except (AttributeError, RuntimeError) as error:
-            if machine_fault(error):
-                raise
-            raise UserError(
-                f"{path}: not the model of an epoch like the others; delete it and rerun"
-            ) from None
+    for number in numbers:
+        for name, value in epoch_model(checkpoints / f"epoch{number}.pt", again).items():
+            mean[name] = mean.get(name, 0) + value.double() / last
     return {name: value.float() for name, value in mean.items()}
 
 
@@ -169,7 +153,7 @@ def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     Raises:
         UserError: it is no model file, is damaged, is another run's, or has weights that are not finite.
     """
-    saved = _saved(path)
+    saved = load(path)
     check_owner(path, saved, run)
     return _ready(saved, path)
 
@@ -177,40 +161,6 @@ def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
 def load_template_model(path: Path) -> Loaded:
     """Like `load_model`, but for the template model that is included in a model file."""
     return _ready(load(path)["template_model"], path)
-
-
-def _saved(path: Path) -> dict[str, Any]:
-    """The contents of a model file.
-
-    Raises:
-        UserError: it is no model file; the message names what it is instead.
-    """
-    advice = "give the average.pt that `synmask average` made of a training"
-    if path.exists() and (kind := _other_kind(path)):
-        raise UserError(f"{path}: {kind}, not a model file; {advice}")
-    saved = load(path)
-    if "extra_state" in saved:
-        raise UserError(f"{path}: a checkpoint to resume training from, not a model file; {advice}")
-    if saved and all(isinstance(value, torch.Tensor) for value in saved.values()):
-        raise UserError(f"{path}: the weights of one epoch, not a whole model file; {advice}")
-    return saved
-
-
-def _other_kind(path: Path) -> str | None:
-    """The kind of a file that torch cannot have written (torch writes zip files); else None."""
-    if path.is_dir():
-        return "a folder"
-    with open(path, "rb") as handle:
-        start = handle.read(4096)
-    if not start:
-        return "an empty file"
-    if start.startswith(b"PK"):
-        return None
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
-    except UnicodeDecodeError:
-        return "no file of torch"
-    return "text"
 
 
 def _ready(saved: dict[str, Any], path: Path) -> Loaded:
@@ -224,19 +174,19 @@ def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     return Loaded(model.to(device).eval(), task, text)
 
 
-# keys that went, and the values with which they changed nothing
-RETIRED = {"mask_copies": 0.0, "mask_until": 1.0}
-RETIRED_OPTIONS = {"gates": False, "height_scale": 1.0, "normalise": False, "margin": "batch"}
+# keys that went, with the values with which they changed nothing
+RETIRED = (
+    ("mask_copies", 0.0), ("mask_until", 1.0), ("gates", False), ("height_scale", 1.0), ("normalise", False),
+    ("margin", "batch"),
+)  # fmt: skip
 
 
 def _without_retired(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings of a model that was made when there were more keys."""
-
-    def kept(values: dict[str, Any], retired: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in values.items() if key not in retired or retired[key] != value}
-
-    system = kept(settings["system"], RETIRED)
-    return {**settings, "system": system | {"options": kept(system["options"], RETIRED_OPTIONS)}}
+    system = settings["system"]
+    options = {key: value for key, value in system["options"].items() if (key, value) not in RETIRED}
+    rest = {key: value for key, value in system.items() if (key, value) not in RETIRED}
+    return settings | {"system": rest | {"options": options}}
 
 
 def _built(saved: dict[str, Any], fault: str) -> Loaded:

@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.data import Dictionary, LanguagePairDataset
+from torch.nn.utils.rnn import pad_sequence
 
 from synmask.pipeline.text.labels import labels_of_ids
 from synmask.pipeline.training.masking import collate_masked, draw_mask
+
+PADDING = {"bpe_labels": 1, "distances": -1, "heads": -1}  # their values at pads
 
 
 def continues(dictionary: Dictionary) -> np.ndarray:
@@ -108,22 +111,15 @@ class AnnotatedPairs(LanguagePairDataset):
 
     def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         """The padded annotations of a batch; padding on the left shifts positions."""
-        batch = {}
-        if "bpe_labels" in self.needs:
-            batch["bpe_labels"] = self._pad([row["bpe_labels"] for row in rows], padding=1)
-        if "distances" in self.needs:
-            batch["distances"] = self._pad([row["distances"] for row in rows], padding=-1)
+        side = "left" if self.left_pad_source else "right"
+        batch = {
+            name: pad_sequence([row[name] for row in rows], True, padding, side)
+            for name, padding in PADDING.items()
+            if name in self.needs
+        }
         if "template" in self.needs:  # target side: padded on the right
-            templates = [row["template"] for row in rows]
-            batch["template"] = data_utils.collate_tokens(templates, self.src_dict.pad())
-        if "heads" in self.needs:
-            columns = [self._pad([row["heads"][:, end] for row in rows], padding=-1) for end in (0, 1)]
-            heads = torch.stack(columns, dim=-1)
-            if self.left_pad_source:
-                pads = heads.size(1) - torch.tensor([len(row["heads"]) for row in rows])
-                heads = torch.where(heads < 0, heads, heads + pads[:, None, None])
-            batch["heads"] = heads
+            batch["template"] = pad_sequence([row["template"] for row in rows], True, self.src_dict.pad())
+        if "heads" in batch and self.left_pad_source:
+            pads = batch["heads"].size(1) - torch.tensor([len(row["heads"]) for row in rows])
+            batch["heads"] += pads[:, None, None] * (batch["heads"] >= 0)
         return batch
-
-    def _pad(self, rows: list[torch.Tensor], padding: int) -> torch.Tensor:
-        return data_utils.collate_tokens(rows, padding, left_pad=self.left_pad_source)

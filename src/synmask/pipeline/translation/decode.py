@@ -3,11 +3,10 @@
 import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from synmask.pipeline.config.sections import Decoding
@@ -17,6 +16,7 @@ from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
 from synmask.pipeline.translation.average import Loaded, load_model
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
+from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
 from synmask.pipeline.translation.task import read_templates
@@ -67,16 +67,17 @@ def decode_files(
     if len({*map(len, (inputs, outputs, parsed, told, expected))}) > 1:
         what = "references, templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
-    search = BeamSearch([transformer], task.tgt_dict, settings)
+    search, limit = BeamSearch([transformer], task.tgt_dict, settings), transformer.encoder.max_positions()
     for source, output, syntax, template, wanted in zip(inputs, outputs, parsed, told, expected, strict=True):
         started = time.perf_counter()
-        sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task, name=source)
+        sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
         kinds = ("tok", "txt", "json", *(["forced.csv"] if wanted else []))
         with all_writing([f"{output}.{kind}" for kind in kinds]) as (tok, txt, cost, *probable):
-            hypotheses = _translate(transformer, task, search, sentences, settings.max_tokens, rows, given)
+            pairs = task.sources(sentences, rows, given)
+            hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
             words = [bpe.join_subwords(line) for line in hypotheses]
             tok.writelines(f"{line}\n" for line in words)
@@ -84,9 +85,8 @@ def decode_files(
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens} | of))
             for handle in probable:
-                values = log_probabilities(
-                    transformer, task, sentences, forced, settings.max_tokens, rows, given
-                )
+                pairs = task.sources(sentences, rows, given, forced)
+                values = log_probabilities(transformer, pairs, settings.max_tokens)
                 write_probabilities(handle, values, forced)
 
 
@@ -131,8 +131,8 @@ def best_templates(
     """
     transformer, task, _ = loaded
     search = BeamSearch([transformer], task.tgt_dict, settings)
-    sentences = encoded(lines, transformer.encoder.max_positions(), task, name=name)
-    return _translate(transformer, task, search, sentences, settings.max_tokens, tell=tell)
+    sentences = encoded(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
+    return _translate(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
 
 
 def fingerprint(model: torch.nn.Module) -> str:
@@ -149,22 +149,15 @@ def listed(annotations: frozenset[str]) -> str:
 
 
 def _translate(
-    model: Any,
-    task: Any,
-    search: BeamSearch,
-    sentences: list[torch.Tensor],
-    max_tokens: int,
-    syntax: Sequence[np.ndarray] | None = None,
-    templates: Sequence[torch.Tensor] | None = None,
-    tell: bool = True,
+    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, tell: bool = True
 ) -> list[str]:
-    """The best hypotheses in BPE, in the order of `sentences`. A sentence without tokens stays empty."""
-    hypotheses = [""] * len(sentences)
-    filled = sum(len(ids) > 1 for ids in sentences)
+    """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty."""
+    hypotheses = [""] * len(sources)
+    filled = int((sources.src_sizes > 1).sum())
     done, started = 0, time.perf_counter()
-    for results in searched(model, task, search, sentences, max_tokens, syntax, templates):
+    for results in searched(model, search, sources, max_tokens):
         for number, found in results.items():
-            hypotheses[number] = task.tgt_dict.string(found[0].tokens)
+            hypotheses[number] = sources.tgt_dict.string(found[0].tokens)
         done += len(results)
         speed = done / (time.perf_counter() - started)
         if tell:
@@ -173,23 +166,11 @@ def _translate(
 
 
 def searched(
-    model: Any,
-    task: Any,
-    search: BeamSearch,
-    sentences: list[torch.Tensor],
-    max_tokens: int,
-    syntax: Sequence[np.ndarray] | None,
-    templates: Sequence[torch.Tensor] | None,
+    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int
 ) -> Iterator[dict[int, list[Hypothesis]]]:
     """For each batch: number of a sentence → its hypotheses, best first.
 
     Sentences without tokens are left out.
     """
-    filled = [number for number, ids in enumerate(sentences) if len(ids) > 1]
-    if not filled:
-        return
-    annotated = None if syntax is None else [syntax[number] for number in filled]
-    told = None if templates is None else [templates[number] for number in filled]
-    sources = task.sources([sentences[number] for number in filled], annotated, told)
-    for batch in batches(sources, model, max_tokens):
-        yield dict(zip((filled[index] for index in batch["id"].tolist()), search(batch), strict=True))
+    for batch in batches(sources, model, max_tokens, least=2):
+        yield dict(zip(batch["id"].tolist(), search(batch), strict=True))

@@ -50,7 +50,7 @@ def prepared(
 
 
 def encoded(
-    lines: Iterable[str], limit: int, task: Any, first: int = 1, name: Path | None = None
+    lines: Iterable[str], limit: int, dictionary: Dictionary, first: int = 1, name: Path | None = None
 ) -> list[torch.Tensor]:
     """Lines in BPE as ids.
 
@@ -64,7 +64,7 @@ def encoded(
     for number, line in enumerate(lines, start=first):
         where = f"{name}, line {number}" if name else f"line {number}"
         check_subwords(line, where)
-        sentences.append(encode(line, task.src_dict).long())
+        sentences.append(encode(line, dictionary).long())
         if len(sentences[-1]) > limit:
             raise UserError(f"{where}: longer than {limit} sub-words; split the sentence")
     return sentences
@@ -89,14 +89,16 @@ def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1
 
 
 def batches(
-    sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
+    sources: AnnotatedPairs, model: Any, max_tokens: int, *, least: int = 1, equal_lengths: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Batches of sentences of similar (or equal) length, on the model's device."""
+    """Batches of sentences of similar (or equal) length, with `</s>` at `least`, on the model's device."""
     order = np.argsort(sources.src_sizes, kind="stable")
+    order = order[sources.src_sizes[order] >= least]
+    if not len(order):
+        return
     limit = max(max_tokens, int(np.max(sources.sizes)))  # also those of targets, if there are any
     device = next(model.parameters()).device
-    sizes = sources.src_sizes[order]
-    borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []
+    borders = np.flatnonzero(np.diff(sources.src_sizes[order])) + 1 if equal_lengths else []
     for group in np.split(order, borders):
         for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=MAX_SENTENCES):
             batch = sources.collater([sources[i] for i in indices])

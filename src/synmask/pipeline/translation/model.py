@@ -10,9 +10,9 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.tree import bracketed, over_words
 from synmask.pipeline.text.tokenise import tokenise
-from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.average import Loaded
 from synmask.pipeline.translation.forced import log_probabilities
+from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.parse import parsed
 from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
 
@@ -91,9 +91,7 @@ class Model:
             raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
         how = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
         split = [self._translator.splitter(line) for line in tokenise(references, text.target, **how)]
-        expected = [encode(line, task.tgt_dict).long() for line in split]
-        limit = model.max_decoder_positions()
-        if longest := [number for number, ids in enumerate(expected, start=1) if len(ids) > limit]:
-            raise UserError(f"reference {longest[0]}: longer than {limit} sub-words; split the sentence")
+        expected = encoded(split, model.max_decoder_positions(), task.tgt_dict)
         given = self._translator.encoded([*sources])[-1]
-        return log_probabilities(model, task, given, expected, self._translator.settings.max_tokens)
+        pairs = task.sources(given, references=expected)
+        return log_probabilities(model, pairs, self._translator.settings.max_tokens)

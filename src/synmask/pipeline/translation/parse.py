@@ -1,7 +1,7 @@
 """Parse with a model file: the syntax that its guide induces."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +61,18 @@ def parse(
     given = [path is not None for path in (input, output, distribution)]
     if any(given) != all(given) or (sentence is not None and not any(given)):
         raise UserError("give --input, --output and --distribution together, or none of them for raw text")
-    if input is None:
-        return print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
     torch.set_num_threads(threads)
+    loaded = load_model(model, identity)
+    _check_induces(model, loaded)
+    if input is None:
+        return _print_trees(loaded, tokeniser_jars(configfile))
     lines = [" ".join(line.split()) for line in read_lines(input)]  # any white space is between tokens
     if not lines:
         raise UserError(f"{input}: empty; give sentences in BPE")
     chosen = _chosen([line.split() for line in lines], sentence, input)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(_inducing(model, identity), lines, name=input):
+    for index, row, p in _induced(loaded, lines, name=input):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -100,18 +102,9 @@ def parsed(
     return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
-def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
-    """Print the tree over words of each line of raw text from standard input, as soon as it arrives.
-
-    Trees are bracketed (`bracketed`). An empty line gives (FLAT), so that there is one tree per line.
-
-    Raises:
-        UserError: the model's guide induces no syntax, or a line is too long.
-    """
-    torch.set_num_threads(threads)
-    loaded = _inducing(model)
-    text = loaded.text
-    splitter = splitter_of(text)
+def _print_trees(loaded: Loaded, jars: Jars) -> None:
+    """Print the tree over words (`bracketed`) of each line of raw text from standard input, as it arrives."""
+    text, splitter = loaded.text, splitter_of(loaded.text)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         *_, split = prepared(lines, text, splitter, jars)
@@ -120,13 +113,6 @@ def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
 
     most = None if starts_program(text) else 64
     answer(reply, input=None, output=None, most=most, prompt=f"{text.source}>")
-
-
-def _inducing(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
-    """`load_model`; raises a UserError if the model's guide induces no syntax."""
-    loaded = load_model(path, run)
-    _check_induces(path, loaded)
-    return loaded
 
 
 def _check_induces(path: Path, loaded: Loaded) -> None:
@@ -147,7 +133,7 @@ def _induced(
     if not lines:
         return
     transformer, task, _ = loaded
-    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first, name))
+    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task.src_dict, first, name))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():

@@ -16,6 +16,7 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.sections import Resources, RunSettings
 from synmask.pipeline.config.table_plan import asked_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
+from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total, used_parameters
 
@@ -134,7 +135,7 @@ def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: set[int]
     else:
         settings, dictionaries = config.run_settings, [text / source, text / target]
         dictionaries += [templates / target] * config.systems[system].kind.templates
-    sizes = [_vocabulary(path) for path in dictionaries]
+    sizes = [len(read_dictionary(path)) if path.exists() else None for path in dictionaries]
     parameters = count_parameters(
         settings(corpus, direction, system), *(size or entry.bpe.merges for size in sizes)
     )
@@ -170,14 +171,6 @@ def _bytes(parameters: int, models: int, resources: Resources) -> dict[str, int]
     }
 
 
-def _vocabulary(dictionary: Path) -> int | None:
-    """The number of symbols in a dictionary; None if it does not exist yet."""
-    if not dictionary.exists():
-        return None
-    with open(dictionary, encoding="utf-8") as lines:
-        return sum(1 for _ in lines) + Dictionary().nspecial
-
-
 def count_parameters(settings: RunSettings, *sizes: int) -> int:
     """The parameters of a run's model with vocabularies of these sizes.
 
@@ -190,20 +183,13 @@ def count_parameters(settings: RunSettings, *sizes: int) -> int:
 def _counted(json: str, *sizes: int) -> int:
     settings = RunSettings.model_validate_json(json)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
-    words = dict(zip(names, map(_dictionary, sizes), strict=False))
+    symbols = (map(str, range(size - Dictionary().nspecial)) for size in sizes)
+    words = {name: Dictionary(extra_special_symbols=each) for name, each in zip(names, symbols, strict=False)}
     with torch.device("meta"):
         model = model_class(settings.system.guide).build(
             transformer_config(settings), Namespace(**words), settings.system
         )
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-@lru_cache
-def _dictionary(size: int) -> Dictionary:
-    dictionary = Dictionary()
-    for number in range(size - len(dictionary)):
-        dictionary.add_symbol(str(number))
-    return dictionary
 
 
 HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk", "working")

@@ -42,18 +42,17 @@ class GatedAttention(nn.Module):
         key: Sides,
         value: Sides,
         key_padding_mask: Tensor | None = None,
-        incremental_state: dict | None = None,
+        incremental_state: None = None,
         *,
         static_kv: bool = False,
         **wanted: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """query (m, B, d) → (m, B, d), and the weights of attention to the source if they are `wanted`."""
-        how = {"incremental_state": incremental_state, "static_kv": static_kv}
         read, weights = self.source(
-            query, key.source, key.source, key_padding_mask=key_padding_mask, **how, **wanted
+            query, key.source, key.source, key_padding_mask=key_padding_mask, static_kv=static_kv, **wanted
         )
         told, _ = self.template(
-            query, key.template, key.template, key_padding_mask=key.padding, need_weights=False, **how
+            query, key.template, key.template, key.padding, need_weights=False, static_kv=static_kv
         )
         return self.mixed(read, told, ((~key.padding).sum(1) == 1)[:, None]), weights
 
@@ -67,7 +66,6 @@ class TemplatedEncoder(TokenEncoder):
     """The encoder of the source and, as `template`, the encoder of templates."""
 
     template: TokenEncoder
-    needs = frozenset({"template"})
 
     def forward(
         self, src_tokens: Tensor, *words: Any, annotations: dict[str, Tensor], **more: Any
@@ -77,12 +75,6 @@ class TemplatedEncoder(TokenEncoder):
         read = self.template(annotations["template"])
         template = read["encoder_out"][0], read["encoder_padding_mask"][0]
         return super().forward(src_tokens, *words, **more) | {"template": template}
-
-    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """The sentences `new_order` (B',) of the batch, for fairseq's beam search."""
-        states, padding = encoder_out["template"]
-        template = states.index_select(1, new_order), padding.index_select(0, new_order)
-        return super().reorder_encoder_out(encoder_out, new_order) | {"template": template}
 
 
 class TemplatedDecoder(GuidedDecoder):

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq.models.transformer.transformer_config import (
     DecoderConfig,
     EncDecBaseConfig,
@@ -21,13 +20,12 @@ from omegaconf import DictConfig
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import encode, read_binary
 from synmask.pipeline.training.trainer import fairseq_config
 from synmask.pipeline.translation.dataset import AnnotatedPairs
+from synmask.pipeline.translation.st_nmt import TemplatedTransformer
 from synmask.pipeline.translation.transformer import GuidedTransformer
-
-if TYPE_CHECKING:
-    from synmask.pipeline.syntax.annotations import Annotations
 
 PARSED = frozenset({"heads", "distances"})  # annotations that come from a parser
 
@@ -39,6 +37,9 @@ class GuidedTranslation(TranslationTask):
         cfg: fairseq's task configuration (`data`, `source_lang`, `target_lang`).
         template_dictionary: the symbols of templates, if the system reads them; else None.
         templates: split → file of its templates, one line per pair.
+
+    Attributes:
+        needs: names of the annotations that batches have.
     """
 
     def __init__(
@@ -56,21 +57,31 @@ class GuidedTranslation(TranslationTask):
         self.seed = seed
         self.template_dictionary = template_dictionary
         self.templates = templates
+        system = settings.system
+        self.needs = frozenset({"template"}) if system.kind.templates else system.guide_options.needs
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
         system = self.settings.system
-        model = model_class(system.guide).build(cfg, self, system)
-        self.needs = model.encoder.needs
-        return model
+        return model_class(system.guide).build(cfg, self, system)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        languages = (self.cfg.source_lang, self.cfg.target_lang)
-        dictionaries = (self.src_dict, self.tgt_dict)
-        read = read_split(Path(self.cfg.data), split, languages, dictionaries, bool(self.parsed))
-        templates = None
+        """Read a split from the folder of binarised data.
+
+        Raises:
+            UserError: a file is missing or damaged, or the files do not belong together.
+        """
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        prefix = Path(self.cfg.data) / f"{split}.{source}-{target}"
+        sides = ((source, self.src_dict), (target, self.tgt_dict))
+        pairs = [read_binary(Path(f"{prefix}.{language}"), dictionary) for language, dictionary in sides]
+        if len(pairs[0]) != len(pairs[1]):
+            raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
+        syntax = templates = None
+        if self.parsed:
+            syntax = Annotations(prefix.with_name(f"syntax.{split}.{source}.npy"), pairs[0].sizes)
         if self.template_dictionary is not None:
-            templates = read_templates(self.templates[split], self.template_dictionary, len(read[0]))
-        self.datasets[split] = self._pairs(*read, templates, training=split == "train")
+            templates = read_templates(self.templates[split], self.template_dictionary, len(pairs[0]))
+        self.datasets[split] = self._pairs(*pairs, syntax, templates, training=split == "train")
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -106,7 +117,7 @@ class GuidedTranslation(TranslationTask):
             self.src_dict,
             target,
             None if target is None else sizes(target),
-            None if target is None else self.tgt_dict,
+            self.tgt_dict,
             left_pad_source=system.left_pad_source,
             shuffle=target is not None,
             needs=self.needs,
@@ -155,12 +166,8 @@ def transformer_config(settings: RunSettings) -> TransformerConfig:
 
 
 def model_class(guide: str) -> type[GuidedTransformer]:
-    """The model class that a guide needs; like guides, it is imported only when needed."""
-    if not GUIDES[guide].templates:
-        return GuidedTransformer
-    from synmask.pipeline.translation.st_nmt import TemplatedTransformer
-
-    return TemplatedTransformer
+    """The model class that a guide needs."""
+    return TemplatedTransformer if GUIDES[guide].templates else GuidedTransformer
 
 
 def read_templates(path: Path, dictionary: Dictionary, sentences: int) -> list[torch.Tensor]:
@@ -173,31 +180,3 @@ def read_templates(path: Path, dictionary: Dictionary, sentences: int) -> list[t
     if len(templates) != sentences:
         raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
     return templates
-
-
-def read_split(
-    data: Path,
-    split: str,
-    languages: Sequence[str],
-    dictionaries: Sequence[Dictionary],
-    parsed: bool,
-) -> tuple[MMapIndexedDataset, MMapIndexedDataset, "Annotations | None"]:
-    """Source, target and, if `parsed`, the source's syntax of a split in a folder of binarised data.
-
-    Raises:
-        UserError: a file is missing or damaged, or the files do not belong together.
-    """
-    prefix = data / f"{split}.{languages[0]}-{languages[1]}"
-    source, target = (
-        read_binary(Path(f"{prefix}.{language}"), dictionary)
-        for language, dictionary in zip(languages, dictionaries, strict=True)
-    )
-    if len(source) != len(target):
-        raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
-    if not parsed:
-        return source, target, None
-    from synmask.pipeline.syntax.annotations import (
-        Annotations,  # imported here: other systems do not depend on it
-    )
-
-    return source, target, Annotations(data / f"syntax.{split}.{languages[0]}.npy", source.sizes)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
@@ -23,12 +21,8 @@ from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.translation.criterion import MixedLoss
-from synmask.pipeline.translation.task import (
-    GuidedTranslation,
-    read_split,
-    read_templates,
-    translation_config,
-)
+from synmask.pipeline.translation.dataset import AnnotatedPairs
+from synmask.pipeline.translation.task import GuidedTranslation, task_config, translation_config
 
 
 @dataclass(frozen=True)
@@ -55,13 +49,17 @@ class Translation(Stage):
         bleu = ("valid_bleu",) if self.settings.training.validate_bleu else ()
         return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl", *bleu)
 
-    @property
-    def parsed(self) -> bool:
-        return bool(self.settings.system.kind.reads)
-
-    def _dictionaries(self) -> list[Dictionary]:
+    def _task(self) -> GuidedTranslation:
         sides = (self.source, self.target)
-        return [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
+        words = [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
+        symbols = read_dictionary(self.templates["dictionary"]) if self.templates else None
+        how = self.settings, self.seed, symbols, self.templates
+        return GuidedTranslation(task_config(self.data, *sides), *words, *how)
+
+    def _pairs(self, split: str) -> AnnotatedPairs:
+        task = self._task()
+        task.load_dataset(split)
+        return task.dataset(split)
 
     def check(self) -> dict[str, int]:
         if self.settings.system.kind.templates and not self.templates:
@@ -74,11 +72,7 @@ class Translation(Stage):
         longest = {"train": min(POSITIONS, self.settings.training.batch.tokens), "valid": POSITIONS}
         left_out = {}
         for split, most in longest.items():
-            sizes = self._sizes(split)
-            if self.templates:
-                read_templates(
-                    self.templates[split], read_dictionary(self.templates["dictionary"]), len(sizes)
-                )
+            sizes = self._pairs(split).sizes.max(1)
             left_out[split] = int((sizes > most).sum())
             if left_out[split] == len(sizes):
                 raise UserError(
@@ -87,18 +81,9 @@ class Translation(Stage):
                 )
         return left_out
 
-    def _sizes(self, split: str) -> np.ndarray:
-        """(N,) the number of sub-words on each pair's longer side."""
-        source, target, _ = self._split(split)
-        return np.maximum(source.sizes, target.sizes)
-
-    def _split(self, split: str) -> tuple[Any, Any, Any]:
-        """The sentences of both sides, and annotations."""
-        return read_split(self.data, split, (self.source, self.target), self._dictionaries(), self.parsed)
-
     def files(self) -> list[Path]:
         files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
-        if self.parsed:
+        if self.settings.system.kind.reads:
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self.templates.values()]
 
@@ -108,16 +93,13 @@ class Translation(Stage):
         )
         # otherwise fairseq stops at a validation pair that is too long for the model or a batch
         cfg.dataset.skip_invalid_size_inputs_valid_test = True
-        sizes = self._sizes("valid")
+        sizes = self._pairs("valid").sizes.max(1)
         cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
         return cfg
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
-        words = read_dictionary(self.templates["dictionary"]) if self.templates else None
-        task = GuidedTranslation(
-            cfg.task, *self._dictionaries(), self.settings, self.seed, words, self.templates
-        )
+        task = self._task()
         model = task.build_model(cfg.model)
         task.load_dataset("valid")
         system = self.settings.system
@@ -144,10 +126,8 @@ class Translation(Stage):
 
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's perplexity by the training text's word frequencies, and what it tells."""
-        dictionary = self._dictionaries()[1]
-        unigram = unigram_perplexity(
-            *(counted(self._split(split)[1], dictionary) for split in ("train", "valid"))
-        )
+        parts = [self._pairs(split) for split in ("train", "valid")]
+        unigram = unigram_perplexity(*(counted(part.tgt, part.tgt_dict) for part in parts))
         return {
             "unigram_ppl": round(unigram, 4),
             "diverged": diverged([row["valid_ppl"] for row in history], unigram, self.models(history)[-1]),

@@ -22,11 +22,6 @@ class TokenEncoder(TransformerEncoderBase):
         super().__init__(cfg, dictionary, embed_tokens)
         self.guide: Guide | None = None
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """The annotations that the guide reads."""
-        return self.guide.options.needs if self.guide is not None else frozenset()
-
     def build_encoder_layer(self, cfg: TransformerConfig) -> ConfiguredLayer:
         return ConfiguredLayer(cfg)
 

@@ -18,6 +18,7 @@ from synmask.pipeline.text import bpe
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.average import load_model, load_template_model
 from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.decode import best_templates, listed, searched
 from synmask.pipeline.translation.inputs import (
     Jars,
@@ -121,7 +122,7 @@ class Translator:
         for start in range(0, len(sentences), together):
             part = slice(start, start + together)
             rows = [rows and rows[part] for rows in (syntax, templates)]
-            yield from self._translated(sentences[part], *rows)
+            yield from self._translated(self.task.sources(sentences[part], *rows))
 
     def encoded(
         self, lines: list[str], first: int = 1
@@ -129,36 +130,25 @@ class Translator:
         """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
         texts = prepared(lines, self.text, self.splitter, self.jars)
         limit = min(model.encoder.max_positions() for model in self.models)
-        return *texts, encoded(texts[-1], limit, self.task, first, self.name)
+        return *texts, encoded(texts[-1], limit, self.task.src_dict, first, self.name)
 
-    def _translated(
-        self,
-        sentences: list[torch.Tensor],
-        syntax: Sequence[np.ndarray] | None,
-        templates: Sequence[torch.Tensor] | None,
-    ) -> list[list[Candidate]]:
-        """The translations of sentences, given as ids with `</s>`."""
-        found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
-        given = (sentences, self.settings.max_tokens, syntax, templates)
-        for results in searched(self.models[0], self.task, self.search, *given):
+    def _translated(self, sources: AnnotatedPairs) -> list[list[Candidate]]:
+        found = [[Candidate("", 0.0 if self.scored else None)] for _ in range(len(sources))]
+        for results in searched(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [one.tokens for one in hypotheses[: self.nbest]]
                 words = [bpe.join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
-                scores: list[float | None] = [None] * len(ids)
-                if self.scored:
-                    rows = [rows and rows[number : number + 1] for rows in (syntax, templates)]
-                    alone = self.task.sources([sentences[number]], *rows)
-                    scores = [self._score(alone, tokens) for tokens in ids]
+                scores = [self._score(sources, number, tokens) if self.scored else None for tokens in ids]
                 found[number] = [*map(Candidate, detokenised(words, self.text), scores)]
         return found
 
     @torch.no_grad()
-    def _score(self, source: Any, tokens: torch.Tensor) -> float:
-        """The score of a translation, (m,) ids with `</s>`, of the only sentence in `source`.
+    def _score(self, sources: AnnotatedPairs, number: int, tokens: torch.Tensor) -> float:
+        """The score of a translation, (m,) ids with `</s>`, of the sentence with this number.
 
         Beam search computes scores, too, but their last digits depend on the batch.
         """
-        batch = source.collater([source[0]])
+        batch = sources.collater([sources[number]])
         net = (utils.move_to_cuda(batch) if tokens.is_cuda else batch)["net_input"]
         before = tokens.roll(1)[None]  # fairseq's decoders start from </s>
         logs = []
