@@ -7,8 +7,6 @@ It fixes three faults (tried with Python 3.11, torch 2.13):
    is allowed by name; `weights_only` stays on.
 3. If gradients are not finite, fairseq's trainer runs the batch again under hooks that fail in current torch
    (StopIteration on encoder outputs) and hide the real fault. The hooks are disabled.
-
-Parts of fairseq that nothing here uses are not imported, since that takes long.
 """
 
 import argparse
@@ -18,7 +16,6 @@ import inspect
 import os
 import re
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -73,32 +70,8 @@ def _leave_out() -> Iterator[None]:
         os.listdir = listed
 
 
-@contextlib.contextmanager
-def _without_onnx() -> Iterator[None]:
-    """Keep torch.onnx, of which `_positions` needs nothing, out of the import: a fifth of a second."""
-    names = [name for name in ("torch.onnx", "torch.onnx.operators") if name not in sys.modules]
-    sys.modules |= dict.fromkeys(names, types.ModuleType("nothing"))
-    try:
-        yield
-    finally:
-        for name in names:
-            del sys.modules[name]
-
-
-def _positions(module: Any, input: torch.Tensor, incremental_state: Any = None, **_: Any) -> torch.Tensor:
-    """What fairseq's sinusoidal embedding gives: (B, n, d), or (B, 1, d) for the last ones."""
-    size = module.padding_idx + 1 + input.size(1)
-    if size > len(module.weights):
-        module.weights = module.get_embedding(size, module.embedding_dim, module.padding_idx)
-    module.weights = module.weights.to(module._float_tensor)
-    if incremental_state is not None:
-        return module.weights[size - 1].expand(len(input), 1, -1)
-    places = sys.modules["fairseq.utils"].make_positions(input, module.padding_idx)
-    return module.weights.index_select(0, places.view(-1)).view(*input.shape, -1).detach()
-
-
 def _import_fairseq() -> None:
-    with warnings.catch_warnings(), _accept_dataclass_defaults(), _leave_out(), _without_onnx():
+    with warnings.catch_warnings(), _accept_dataclass_defaults(), _leave_out():
         warnings.simplefilter("ignore")
         import fairseq.checkpoint_utils
         import fairseq.data
@@ -119,6 +92,5 @@ def _silence() -> None:
 
 _import_fairseq()
 sys.modules["fairseq.trainer"].NanDetector = contextlib.nullcontext
-sys.modules["fairseq.modules"].SinusoidalPositionalEmbedding.forward = _positions
 _silence()
 torch.serialization.add_safe_globals([argparse.Namespace])
