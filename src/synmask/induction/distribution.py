@@ -115,13 +115,15 @@ def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None 
         spans = torch.ones(n, n, dtype=torch.bool, device=height.device).triu()
         highest, where = height[:, None, :].masked_fill(~spans, -math.inf).cummax(-1)
         narrower = torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
-        proper = spans & narrower.isfinite()  # the whole sentence has two infinite borders
+        proper = spans & (narrower < math.inf)  # the whole sentence has two infinite borders
         if padding is not None:
-            proper = proper & ~(padding[:, :, None] | padding[:, None, :])
+            real = ~padding
+            proper = proper & real[:, :, None] & real[:, None, :]
         # Some span is never proper (the sentence itself), so the largest is 0 at least.
-        margin, span = (narrower - highest).masked_fill(~proper, 0).flatten(1).max(1, keepdim=True)
-    left, right = border.gather(1, span // n), border.gather(1, span % n + 1)
-    cut_off = torch.minimum(left, right) - height.gather(1, where.flatten(1).gather(1, span))
+        margin, span = torch.where(proper, narrower - highest, 0).flatten(1).max(1, keepdim=True)
+        borders = torch.cat([span // n, span % n + 1], dim=1)
+        token = where.flatten(1).gather(1, span)
+    cut_off = border.gather(1, borders).amin(1, keepdim=True) - height.gather(1, token)
     return torch.where(margin > 0, cut_off, margin)
 
 
@@ -219,9 +221,9 @@ class _InPyTorch(torch.autograd.Function):
         if outside is not None:
             inside.masked_fill_(outside, 0)
         left, right = inside.clone(), inside.clone()
-        left[..., 1:] -= inside[..., :-1]
+        left[..., 1:].sub_(inside[..., :-1])
         left *= lower
-        right[..., :-1] -= inside[..., 1:]
+        right[..., :-1].sub_(inside[..., 1:])
         right *= upper
         weight = logits.exp()
         # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
@@ -254,8 +256,8 @@ class _InPyTorch(torch.autograd.Function):
         grad_left = grad_below.mul_(from_left).baddbmm_(to_right, inverse.mT).tril_()
         grad_right = grad_above.mul_(from_right).baddbmm_(to_left, inverse).triu_()
         grad_inside = grad_left + grad_right
-        grad_inside[..., :-1] -= grad_left[..., 1:]
-        grad_inside[..., 1:] -= grad_right[..., :-1]
+        grad_inside[..., :-1].sub_(grad_left[..., 1:])
+        grad_inside[..., 1:].sub_(grad_right[..., :-1])
         grad_gap = torch.ops.aten.sigmoid_backward(grad_inside, inside)
         grad_height = grad_gap.sum(2)
         grad_gap = (grad_gap + grad_gap.mT).mul_(above).flatten(1)
