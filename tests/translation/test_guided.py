@@ -95,7 +95,7 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
         paths, steps = Paths.start(len(source), source.device), []
         for token in previous.split(1, dim=1):
             paths = paths.longer()
-            steps.append(decoder(token, paths))
+            steps.append(model.decoder.output_projection(decoder(token, paths)))
     real = previous.ne(task.tgt_dict.pad())
     torch.testing.assert_close(torch.cat(steps, 1)[real], whole[real], rtol=0, atol=2e-6)
     assert extra["attn"][0].shape == (*previous.shape, source.size(1))
