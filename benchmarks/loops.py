@@ -95,6 +95,7 @@ def main():
     parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
     parser.add_argument("--epochs", type=int, help="if not those of the corpus")
     parser.add_argument("--pairs", type=int, help="train on the first so many")
+    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, choices=PRECISIONS)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     for hidden in ("--stock", "--settings"):
@@ -113,7 +114,7 @@ def main():
         folder = tempfile.TemporaryDirectory()  # goes with this process
         data = cut(data, Path(folder.name) / "bin", languages, args.pairs)
     contestants = [(STOCK, "transformer", "fp32")]
-    contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
+    contestants += [(system, system, precision) for system in args.systems for precision in args.precisions]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
     found = {one: [] for one in contestants}
     for turn in range(args.turns):
