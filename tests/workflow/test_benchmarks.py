@@ -45,7 +45,7 @@ def test_scale(results, tmp_path):
             (tmp_path / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
     found = rows("scale.py", "--mirror", tmp_path, "--pairs", 300, "--corpus", "demo", "--updates", 1)
     assert [row[1] for row in found] == [
-        "tokenise", "clean", "learn BPE", "apply BPE", "binarise", "start", "an update",
+        "tokenise", "clean", "learn BPE", "apply BPE", "binarise", "start", "an update", "decode",
     ]  # fmt: skip
     assert {row[0] for row in found} == {"300"}
     assert float(found[-1][2]) > 0
@@ -103,9 +103,9 @@ def test_parsing():
 
 
 def test_preprocessing(results, tmp_path):
-    for language in ("de", "en"):
-        text = (results / f"demo/raw/train.{language}").read_bytes()
-        (tmp_path / f"train.{language}.gz").write_bytes(gzip.compress(text))
-    stages = [row[0] for row in rows("preprocessing.py", "--mirror", tmp_path, "--copies", 1)]
+    files = [tmp_path / f"train.{language}.gz" for language in ("de", "en")]
+    for path in files:
+        path.write_bytes(gzip.compress((results / "demo/raw" / path.stem).read_bytes()))
+    stages = [row[0] for row in rows("preprocessing.py", "--text", *files, "--copies", 1)]
     assert stages[0] == "tokenise"
     assert stages[-1] == "binarise"
