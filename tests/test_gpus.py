@@ -146,7 +146,7 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
         ),
         ("translation.decode", "load_model", "decode --model m --inputs i --outputs o --settings {}"),
         ("translation.parse", "load_model", "parse --model m"),
-        ("roberta.finetune", "load", "predict --model m --weights w --data d --output o"),
+        ("roberta.predict", "load", "predict --model m --weights w --data d --output o"),
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):

@@ -289,7 +289,7 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
             assert stops < 30
     assert stops >= 5
     assert outcome(parts) == outcome(whole)
-    assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt"}
+    assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt", "finished.pt"}
     (parts / "best.pt").unlink()
     tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
     assert outcome(parts) == outcome(whole)

@@ -313,7 +313,8 @@ def test_unlock_needs_no_texts(project):
     texts = {split: f"mine/{split}.{{language}}" for split in ("train", "valid", "test")}
     project.config["corpora"]["mine"] = {"languages": ["de", "en"], "files": texts}
     project.config["experiments"]["demo"] |= {"corpus": "mine", "tables": ["translation"]}
-    assert "mine/train.de: no such file" in project.snakemake("-n", check=False).output
+    said = project.snakemake("-n", check=False).output
+    assert re.search(r"mine/train\.(de|en): no such file", said)  # Snakemake keeps both in a set
     project.snakemake("--unlock")
 
 
