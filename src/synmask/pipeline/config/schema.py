@@ -39,10 +39,10 @@ class Config(base.Section):
     mirrors: dict[base.Name, base.Mirror] = key(
         "download: a folder or URL with its files, {multi30k: /data/multi30k}", {}
     )
-    seeds: base.Distinct[base.Seed] = key("of initial weights, batches, dropout and masking", min_length=1)
-    training: sections.Training = key("of all corpora, which override key by key", sections.Training)
-    decoding: sections.Decoding = key("likewise", sections.Decoding)
-    resources: sections.Resources = key("likewise", sections.Resources)
+    seeds: base.Distinct[base.Seed] = key("seeds of weights, batches, dropout and masking", min_length=1)
+    training: sections.Training = key("for all corpora, which override key by key", sections.Training)
+    decoding: sections.Decoding = key("beam search, for all corpora", sections.Decoding)
+    resources: sections.Resources = key("what a run asks for, for all corpora", sections.Resources)
     corenlp: sections.CoreNLP = key("the parser behind `trees: corenlp`", sections.CoreNLP)
     systems: dict[base.SystemName, sections.System] = key("the rows of tables")
     corpora: dict[base.Name, sections.Corpus] = key("parallel text, and how it is prepared and trained on")

@@ -178,7 +178,7 @@ class System(Guidance):
     mlm_weight: base.Rate | Literal["corpus"] = key("share of the MLM loss; `corpus`: the corpus'", 0.0)
     # of these two, only the keys that are given count
     model: Sizes = key("sizes of this system alone, over the corpus'", Sizes)
-    training: Training = key("likewise for training", Training)
+    training: Training = key("training of this system alone, over the corpus'", Training)
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":
