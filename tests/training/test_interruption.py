@@ -87,7 +87,7 @@ def moments(draw):
         elif kind == "update":
             yield {"kind": kind, "number": draw.randint(1, 3), "what": signal.SIGKILL}, None
         else:
-            yield None, draw.uniform(0.2, 1.0)
+            yield None, draw.uniform(0.05, 0.3)
 
 
 def test_killed_at_random_moments(corpus, tmp_path, all_settings, undisturbed, attempt):
