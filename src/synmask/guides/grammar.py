@@ -86,7 +86,7 @@ class GrammarGuide(Guide):
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
-            mask = torch.einsum("hr,brij->bhij", weights, mask)
+            mask = (weights @ mask.flatten(2)).view(scores.shape)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
         return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)

@@ -22,6 +22,8 @@ from synmask.kernels import load
 # Scaled heights are exponentiated centred on the middle of their range r: e^(-r/2) ... e^(r/2) must fit the
 # floating type with room to spare for the gradients, which are up to n^2 times larger.
 _ROOM = 0.8
+# Stands for infinity where that would give NaN: no distance or height comes near.
+_BEYOND = 1e30
 
 
 def height_range(dtype: torch.dtype) -> float:
@@ -77,10 +79,12 @@ def dependency_distribution(
     if padding is not None and padding.device.type == "cpu" and padding.all(1).any():
         raise ValueError(f"padding {tuple(padding.shape)} has a row without a real token")
     distance, height = _exact(distance, height)
-    if implementation(height.device) == "PyTorch":
-        return _in_pytorch(distance, height, padding, distance_scale, height_scale)
-    scales = (torch.as_tensor(scale, dtype=height.dtype) for scale in (distance_scale, height_scale))
-    return _InCpp.apply(distance, height, padding, *scales)
+    scales = (
+        torch.as_tensor(scale, dtype=height.dtype, device=height.device)
+        for scale in (distance_scale, height_scale)
+    )
+    way = _InPyTorch if implementation(height.device) == "PyTorch" else _InCpp
+    return way.apply(distance, height, padding, *scales)
 
 
 def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
@@ -105,26 +109,39 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
     """The number that `calibrate` subtracts from a sentence's distances: (B, 1), in float32 or wider."""
     _check(distance, height, padding)
-    distance, height = _exact(distance, height)
-    n = height.size(1)
-    border = distance
-    if padding is not None:
-        border = distance.masked_fill(padding[:, 1:] | padding[:, :-1], math.inf)
-    border = F.pad(border, (1, 1), value=math.inf)
-    with torch.no_grad():  # the gradient reaches three numbers per sentence: it needs no (n, n)
-        spans = torch.ones(n, n, dtype=torch.bool, device=height.device).triu()
-        highest, where = height[:, None, :].masked_fill(~spans, -math.inf).cummax(-1)
-        narrower = torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
-        proper = spans & (narrower < math.inf)  # the whole sentence has two infinite borders
-        if padding is not None:
-            real = ~padding
-            proper = proper & real[:, :, None] & real[:, None, :]
-        # Some span is never proper (the sentence itself), so the largest is 0 at least.
-        margin, span = torch.where(proper, narrower - highest, 0).flatten(1).max(1, keepdim=True)
-        borders = torch.cat([span // n, span % n + 1], dim=1)
-        token = where.flatten(1).gather(1, span)
-    cut_off = border.gather(1, borders).amin(1, keepdim=True) - height.gather(1, token)
-    return torch.where(margin > 0, cut_off, margin)
+    return _Margin.apply(*_exact(distance, height), padding)
+
+
+class _Margin(torch.autograd.Function):
+    """Distance, height, padding -> the margin; per sentence, one distance and one height get its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, distance: Tensor, height: Tensor, padding: Tensor | None) -> Tensor:
+        n = height.size(1)
+        if padding is not None:  # a span with a pad is the lowest, and never cut off
+            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BEYOND)
+            height = height.masked_fill(padding, 1e2 * _BEYOND)
+        border = F.pad(distance, (1, 1), value=_BEYOND)
+        below = _ones_above(n, height)[:, :-1].mT
+        highest, token = torch.add(height[:, None, :], below, alpha=-1e4 * _BEYOND).cummax(-1)
+        spare = highest - torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
+        # No proper span: the whole sentence, which has two borders beyond it, and l > r.
+        spare = F.threshold(spare, -0.1 * _BEYOND, 0, inplace=True)
+        least, span = spare.flatten(1).min(1, keepdim=True)
+        left, right = span // n, span % n + 1
+        nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
+        ctx.save_for_backward(nearer, token.flatten(1).gather(1, span), least)
+        ctx.shape = border.shape
+        return -least
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        nearer, token, least = ctx.saved_tensors
+        grad = grad * (least < 0)
+        distance = grad.new_zeros(ctx.shape).scatter_(1, nearer, grad)[:, 1:-1]
+        height = grad.new_zeros(ctx.shape)[:, 1:].scatter_(1, token, -grad)
+        return distance, height, None
 
 
 def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:
@@ -171,114 +188,134 @@ class _InCpp(torch.autograd.Function):
         return distance, height, None, distance_scale, height_scale
 
 
-def _in_pytorch(
-    distance: Tensor,
-    height: Tensor,
-    padding: Tensor | None,
-    distance_scale: float | Tensor,
-    height_scale: float | Tensor,
-) -> Tensor:
-    outside = None
-    if padding is not None:
-        height = height.masked_fill(padding, 0)
-        distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0)
-        outside = padding[:, None, :] | padding[:, :, None]
-    logits = _centred(height_scale * height, padding)
-    with torch.autocast(height.device.type, enabled=False):
-        return _InPyTorch.apply(distance_scale * distance, distance_scale * height, logits, outside)
-
-
-def _centred(logits: Tensor, padding: Tensor | None) -> Tensor:
-    """Clamp scaled heights (B, n) to the exact range and shift its middle to 0 (pads: 0).
-
-    A constant added to all heights changes nothing, so the shift needs no gradient.
-    """
-    with torch.no_grad():
-        real = logits if padding is None else logits.masked_fill(padding, -math.inf)
-        top = real.amax(1, keepdim=True)
-        real = logits if padding is None else logits.masked_fill(padding, math.inf)
-        low = torch.maximum(real.amin(1, keepdim=True), top - height_range(logits.dtype))
-        middle = (top + low) / 2
-    centred = logits.clamp(min=low) - middle
-    return centred if padding is None else centred.masked_fill(padding, 0)
-
-
 class _InPyTorch(torch.autograd.Function):
-    """Scaled distances (B, n-1), scaled heights (B, n), logits of the parent (B, n) -> P_D (B, n, n).
+    """The same as `_InCpp`, by PyTorch's operators: on a GPU, few and large ones.
 
-    `outside` (B, n, n) bool or None is True where a token is a pad. The names follow docs/method.md: inside
-    = p(j in C(i)); left, right = p_L, p_R; inverse = 1/Z; share = P_D without its factor exp(height of j).
+    The names follow docs/method.md: inside = p(j in C(i)); inverse = 1/Z; share = P_D without its factor
+    exp(height of j). `sides` are p_L and p_R, `through` is what they are multiplied with, both (2, B, n, n).
 
     The backward pass is written out because autograd's of 1/Z squares numbers near the limit of the floating
     type, so that gradients would overflow from half the range on. It cannot be differentiated again.
     """
 
     @staticmethod
-    def forward(ctx: Any, distance: Tensor, height: Tensor, logits: Tensor, outside: Tensor | None) -> Tensor:
-        lower, upper, above = _triangles(height)
+    def forward(
+        ctx: Any,
+        distance: Tensor,
+        height: Tensor,
+        padding: Tensor | None,
+        distance_scale: Tensor,
+        height_scale: Tensor,
+    ) -> Tensor:
+        with torch.autocast(height.device.type, enabled=False):
+            return _InPyTorch._distribution(ctx, distance, height, padding, distance_scale, height_scale)
+
+    @staticmethod
+    def _distribution(
+        ctx: Any,
+        distance: Tensor,
+        height: Tensor,
+        padding: Tensor | None,
+        distance_scale: Tensor,
+        height_scale: Tensor,
+    ) -> Tensor:
+        if padding is not None:  # a pad is beyond the sentence, and its own constituent is empty
+            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BEYOND)
+            height = height.masked_fill(padding, -1e7 * _BEYOND)
+        batch, n = height.shape
+        triangles = lower, upper, above = _triangles(height)
+        halves, parts = triangles[:2, None], triangles[::2, None]
         farthest, where = _range_maximum(distance, lower)
-        inside = (height[:, :, None] - torch.maximum(farthest, farthest.mT)).sigmoid_()
-        if outside is not None:
-            inside.masked_fill_(outside, 0)
-        left, right = inside.clone(), inside.clone()
-        left[..., 1:].sub_(inside[..., :-1])
-        left *= lower
-        right[..., :-1].sub_(inside[..., 1:])
-        right *= upper
-        weight = logits.exp()
+        over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
+        inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
+        beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
+        inside = inside[..., 1:-1]
+        sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(halves)
+        logits, weight = _weights(height_scale * height)
         # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
-        # Below the diagonal, where left and right are 0, any finite number will do for 1/Z.
+        # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
         inverse = (weight[:, None, :] * upper @ upper).add_(above.mT).reciprocal_()
-        from_left, from_right = right @ inverse.mT, left @ inverse
-        share = (left * from_left @ upper).mul_(lower).addcmul_(right * from_right @ lower, above)
-        ctx.triangles = lower, upper, above
-        ctx.save_for_backward(where, inside, left, right, inverse, from_left, from_right, share, weight)
+        through = torch.empty_like(sides)
+        torch.bmm(sides[1], inverse.mT, out=through[0])
+        torch.bmm(sides[0], inverse, out=through[1])
+        share = _summed(sides * through, triangles[:2].mT).mul_(parts).sum(0)
+        ctx.triangles = triangles
+        ctx.save_for_backward(
+            height, distance_scale, height_scale, where, over, inside,
+            sides, logits, weight, inverse, through, share,
+        )  # fmt: skip
         return share * weight[:, None, :]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast(grad.device.type, enabled=False):
             return _InPyTorch._gradients(ctx, grad)
 
     @staticmethod
-    def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        where, inside, left, right, inverse, from_left, from_right, share, weight = ctx.saved_tensors
+    def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        height, distance_scale, height_scale, where, over, inside, *factors = ctx.saved_tensors
+        sides, logits, weight, inverse, through, share = factors
         lower, upper, above = ctx.triangles
         grad_weight = (grad * share).sum(1)
         grad = grad * weight[:, None, :]
-        grad_below, grad_above = grad * lower @ lower, grad * above @ upper
-        to_left, to_right = grad_below * left, grad_above * right
+        grad_sides = _summed(grad * ctx.triangles[::2, None], ctx.triangles[:2])
+        to_left, to_right = grad_sides * sides
         # d(1/Z) = -(1/Z)(1/Z) dZ; the first product is moderate, so the second does not overflow.
-        grad_z = torch.baddbmm(to_left.mT @ right, left.mT, to_right).mul_(inverse).mul_(inverse)
+        grad_z = torch.baddbmm(to_left.mT @ sides[1], sides[0].mT, to_right).mul_(inverse).mul_(inverse)
         grad_weight -= (grad_z @ lower).mul_(upper).sum(1)  # over the spans that hold the token
         # Beyond the diagonal these may overflow: cut off, since a product with 0 would not clear them.
-        grad_left = grad_below.mul_(from_left).baddbmm_(to_right, inverse.mT).tril_()
-        grad_right = grad_above.mul_(from_right).baddbmm_(to_left, inverse).triu_()
+        grad_left, grad_right = grad_sides.mul_(through)
+        grad_left.baddbmm_(to_right, inverse.mT).tril_()
+        grad_right.baddbmm_(to_left, inverse).triu_()
         grad_inside = grad_left + grad_right
         grad_inside[..., :-1].sub_(grad_left[..., 1:])
         grad_inside[..., 1:].sub_(grad_right[..., :-1])
-        grad_gap = torch.ops.aten.sigmoid_backward(grad_inside, inside)
-        grad_height = grad_gap.sum(2)
-        grad_gap = (grad_gap + grad_gap.mT).mul_(above).flatten(1)
+        grad_over = torch.ops.aten.sigmoid_backward(grad_inside, inside)
+        grad_distance_scale = grad_over.flatten() @ over.flatten()
+        grad_over *= distance_scale
+        grad_gap = (grad_over + grad_over.mT).mul_(above).flatten(1)
         grad_distance = torch.zeros_like(weight).scatter_add_(1, where.flatten(1), grad_gap)[:, 1:]
-        return -grad_distance, grad_height, grad_weight * weight, None
+        # A height below the range counts as if it lay on its limit, up to rounding.
+        limit = -(1 + 1e-6) * height_range(weight.dtype)
+        grad_logits = torch.ops.aten.threshold_backward(grad_weight * weight, logits, limit)
+        grad_height = torch.addcmul(grad_over.sum(2), grad_logits, height_scale)
+        grad_height_scale = grad_logits.flatten() @ height.flatten()
+        return -grad_distance, grad_height, None, grad_distance_scale, grad_height_scale
 
 
-def _triangles(like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For `like` (B, n), ones in (n, n) below the diagonal and on it, above it and on it, above it.
+def _weights(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Scaled heights (B, n) -> those below the highest, and the exponentials of these, in the exact range and
+    centred on its middle. Pads are far below all others."""
+    logits = logits.sub_(logits.amax(1, keepdim=True))
+    low = F.threshold(logits, -_BEYOND, 0).amin(1, keepdim=True).clamp_(min=-height_range(logits.dtype))
+    return logits, torch.sub(logits.clamp(min=low), low, alpha=0.5).exp_()
+
+
+def _summed(x: Tensor, triangles: Tensor) -> Tensor:
+    """x (2, B, n, n), triangles (2, n, n): the sums of each row's numbers up to a column, or from it."""
+    return torch.bmm(x.flatten(1, 2), triangles).view_as(x)
+
+
+def _triangles(like: Tensor) -> Tensor:
+    """For `like` (B, n), ones in (3, n, n) below the diagonal and on it, above it and on it, above it.
 
     x @ upper is the cumulative sum of x along its last dimension, x @ lower the same from the right: as
     products they are faster than cumsum and flip. x * lower is faster than tril.
     """
-    ones = like.new_ones(like.size(1), like.size(1))
-    return ones.tril(), ones.triu(), ones.triu(1)
+    ones = _ones_above(like.size(1), like)
+    return torch.stack([ones[:, 1:].mT, ones[:, 1:], ones[:, :-1]])
+
+
+def _ones_above(n: int, like: Tensor) -> Tensor:
+    """(n, n+1): 1 above the diagonal, 0 elsewhere."""
+    return like.new_ones(n, n + 1).triu(1)
 
 
 def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances (B, n-1) -> (B, n, n): the largest between tokens i < j, -infinity for i >= j.
+    """Distances (B, n-1) -> (B, n, n): the largest between tokens i < j, far below all others for i >= j.
 
     And (B, n, n): the token after that gap. `lower` is of `_triangles`.
     """
-    gap_before = F.pad(distance, (1, 0), value=-math.inf)
-    return (gap_before[:, None, :] + torch.where(lower > 0, -math.inf, 0.0)).cummax(-1)
+    gap_before = F.pad(distance, (1, 0))
+    return torch.add(gap_before[:, None, :], lower, alpha=-1e4 * _BEYOND).cummax(-1)

@@ -85,10 +85,11 @@ class GrammarParser(nn.Module):
         self._check(x, padding, bpe_labels)
         states = self._encode(x, padding)
         if self.bpe != "none":
-            labels = _norm_tanh(self.label_projection(self.label_embedding(bpe_labels)))
+            # There are three labels: they are projected before they are looked up.
+            table = _norm_tanh(self.label_projection(self.label_embedding.weight))
+            labels = F.embedding(bpe_labels, table, padding_idx=PAD_LABEL)
             states = states + labels if self.bpe == "add" else torch.cat([states, labels], dim=-1)
-        pairs = torch.cat([states[:, :-1], states[:, 1:]], dim=-1)
-        distance = self.distance_output(_norm_tanh(self.distance_hidden(pairs))).squeeze(-1)
+        distance = self.distance_output(_norm_tanh(self.distance_hidden(_pairs(states)))).squeeze(-1)
         height = self.height_output(_norm_tanh(self.height_hidden(states))).squeeze(-1)
         return distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0), height.masked_fill(padding, 0)
 
@@ -120,6 +121,12 @@ def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
         return convolution(x.mT).mT
     return as_product(convolution, x)  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
+
+
+def _pairs(x: Tensor) -> Tensor:
+    """Each two neighbours: (B, n, d) -> (B, n-1, 2d)."""
+    batch, n, d = x.shape
+    return x.unfold(1, 2, 1).mT.flatten(2) if n > 1 else x.new_empty(batch, 0, 2 * d)
 
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:

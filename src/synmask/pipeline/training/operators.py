@@ -205,26 +205,27 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: Any, logits: Tensor, target: Tensor, smoothing: float, ignored: int
     ) -> tuple[Tensor, Tensor]:
         lprobs = logits.log_softmax(-1, dtype=torch.float32)
-        target, counts = target.unsqueeze(1), target.ne(ignored)
+        counts = target.ne(ignored)
         ctx.each = smoothing / (logits.size(1) - 1)
         ctx.right = 1 - smoothing - ctx.each
         ctx.save_for_backward(lprobs, target, counts)
         ctx.kind = logits.dtype
-        # `where`, not an index: the host would have to wait for the index's length on the GPU
-        plain = -torch.where(counts, lprobs.gather(1, target).squeeze(1), 0).sum()
-        loss = ctx.right * plain
+        ctx.set_materialize_grads(False)
+        loss = plain = nn.functional.nll_loss(lprobs, target, ignore_index=ignored, reduction="sum")
         if smoothing:
-            loss = loss - ctx.each * torch.where(counts, lprobs.sum(1), 0).sum()
+            # `where`, not an index: the host would have to wait for the index's length on the GPU
+            loss = ctx.right * plain - ctx.each * torch.where(counts, lprobs.sum(1), 0).sum()
+        plain = plain.detach()
         ctx.mark_non_differentiable(plain)
         return loss, plain
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor, None, None, None]:
         lprobs, target, counts = ctx.saved_tensors
         result = lprobs.exp_()  # in its place: (N, V) is a step's largest tensor
         if ctx.each:
             result -= ctx.each
-        result.scatter_add_(1, target, result.new_full(target.shape, -ctx.right))
+        result.scatter_(1, target.unsqueeze(1), -ctx.right, reduce="add")
         return result.mul_((grad * counts).unsqueeze(1)).to(ctx.kind), None, None, None
 
 

@@ -33,17 +33,16 @@ class MixedLoss(LoggedLoss):
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
             "sample_size": sample["ntokens"],
-            "mlm_loss": nll.new_zeros(()),  # always there: workers sum what they log in one buffer
-            "masked": 0,
         }
-        if "masked_target" in sample:
-            loss = (1 - self.mlm_weight) * loss
+        # Both are always there: workers sum what they log in one buffer.
         if "mlm_logits" in output[1]:
-            mlm, _ = smoothed_cross_entropy(
+            mlm, plain = smoothed_cross_entropy(
                 output[1]["mlm_logits"], sample["masked_target"], 0.0, self.padding_idx
             )
-            loss = loss + self.mlm_weight * mlm
-            log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
+            loss = loss.lerp(mlm, self.mlm_weight)
+            log |= {"mlm_loss": plain, "masked": len(sample["masked_target"])}
+        else:
+            log |= {"mlm_loss": nll.new_zeros(()), "masked": 0}
         guide = model.encoder.guide
         if self.training and guide is not None:
             extra = guide.loss(output[1]["done"])
