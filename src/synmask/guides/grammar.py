@@ -86,7 +86,7 @@ class GrammarGuide(Guide):
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
-            mask = (weights @ mask.flatten(2)).view(scores.shape)
+            mask = torch.bmm(weights.expand(len(mask), -1, -1), mask.flatten(2)).view(scores.shape)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
         return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)

@@ -103,17 +103,20 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
     Raises:
         ValueError: an argument has a wrong shape or type.
     """
-    return distance - calibration_margin(distance, height, padding)
+    _check(distance, height, padding)
+    distance, height = _exact(distance, height)
+    return distance + _Spare.apply(distance, height, padding)
 
 
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
     """The number that `calibrate` subtracts from a sentence's distances: (B, 1), in float32 or wider."""
     _check(distance, height, padding)
-    return _Margin.apply(*_exact(distance, height), padding)
+    return -_Spare.apply(*_exact(distance, height), padding)
 
 
-class _Margin(torch.autograd.Function):
-    """Distance, height, padding -> the margin; per sentence, one distance and one height get its gradient."""
+class _Spare(torch.autograd.Function):
+    """Distance, height, padding -> the negative margin, which reaches one distance and one height of each
+    sentence, and so does its gradient."""
 
     @staticmethod
     def forward(ctx: Any, distance: Tensor, height: Tensor, padding: Tensor | None) -> Tensor:
@@ -132,15 +135,15 @@ class _Margin(torch.autograd.Function):
         nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
         ctx.save_for_backward(nearer, token.flatten(1).gather(1, span), least)
         ctx.shape = border.shape
-        return -least
+        return least
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         nearer, token, least = ctx.saved_tensors
         grad = grad * (least < 0)
-        distance = grad.new_zeros(ctx.shape).scatter_(1, nearer, grad)[:, 1:-1]
-        height = grad.new_zeros(ctx.shape)[:, 1:].scatter_(1, token, -grad)
+        distance = grad.new_zeros(ctx.shape).scatter_(1, nearer, -grad)[:, 1:-1]
+        height = grad.new_zeros(ctx.shape)[:, 1:].scatter_(1, token, grad)
         return distance, height, None
 
 
@@ -224,13 +227,12 @@ class _InPyTorch(torch.autograd.Function):
             height = height.masked_fill(padding, -1e7 * _BEYOND)
         batch, n = height.shape
         triangles = lower, upper, above = _triangles(height)
-        halves, parts = triangles[:2, None], triangles[::2, None]
         farthest, where = _range_maximum(distance, lower)
         over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
         inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
         beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
         inside = inside[..., 1:-1]
-        sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(halves)
+        sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(triangles[:2, None])
         logits, weight = _weights(height_scale * height)
         # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
         # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
@@ -238,7 +240,8 @@ class _InPyTorch(torch.autograd.Function):
         through = torch.empty_like(sides)
         torch.bmm(sides[1], inverse.mT, out=through[0])
         torch.bmm(sides[0], inverse, out=through[1])
-        share = _summed(sides * through, triangles[:2].mT).mul_(parts).sum(0)
+        at_left, at_right = _summed(sides * through, triangles[:2].mT)
+        share = at_right.lerp_(at_left, lower)
         ctx.triangles = triangles
         ctx.save_for_backward(
             height, distance_scale, height_scale, where, over, inside,

@@ -71,13 +71,13 @@ class GrammarParser(nn.Module):
         """Distances and heights, not calibrated.
 
         Args:
-            x: (B, n, d), what the first encoder layer gets; values at pads are ignored.
+            x: (B, n, d), what the first encoder layer gets, 0 at pads.
             padding: (B, n) bool, True at pads.
             bpe_labels: (B, n) int, 0, 2 or 1 (pad); not read with bpe="none".
 
         Returns:
-            distance (B, n-1), of the gap after each token but the last, 0 beside pads;
-            height (B, n), 0 at pads.
+            distance (B, n-1), of the gap after each token but the last, of no meaning beside pads;
+            height (B, n), of no meaning at pads.
 
         Raises:
             ValueError: shapes that do not fit, or missing labels.
@@ -91,12 +91,12 @@ class GrammarParser(nn.Module):
             states = states + labels if self.bpe == "add" else torch.cat([states, labels], dim=-1)
         distance = self.distance_output(_norm_tanh(self.distance_hidden(_pairs(states)))).squeeze(-1)
         height = self.height_output(_norm_tanh(self.height_hidden(states))).squeeze(-1)
-        return distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0), height.masked_fill(padding, 0)
+        return distance, height
 
     def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
-        pads = padding[:, :, None]
-        for convolution in self.convolutions:
-            x = _norm_tanh(_convolved(convolution, x.masked_fill(pads, 0)))
+        for number, convolution in enumerate(self.convolutions):
+            x = x.masked_fill(padding[:, :, None], 0) if number else x
+            x = _norm_tanh(_convolved(convolution, x))
         if self.attention is None:
             return x
         attended = self.attention(x, padding)
@@ -126,7 +126,11 @@ def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
 def _pairs(x: Tensor) -> Tensor:
     """Each two neighbours: (B, n, d) -> (B, n-1, 2d)."""
     batch, n, d = x.shape
-    return x.unfold(1, 2, 1).mT.flatten(2) if n > 1 else x.new_empty(batch, 0, 2 * d)
+    return (
+        x.unfold(1, 2, 1).mT.reshape(batch, n - 1, 2 * d).contiguous()
+        if n > 1
+        else x.new_empty(batch, 0, 2 * d)
+    )
 
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
@@ -155,5 +159,5 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
         query, key, value = self.inputs(x)[:, None].chunk(3, dim=-1)
-        real = ~padding[:, None, None, :]
-        return self.output(F.scaled_dot_product_attention(query, key, value, attn_mask=real).squeeze(1))
+        bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
+        return self.output(F.scaled_dot_product_attention(query, key, value, attn_mask=bias).squeeze(1))

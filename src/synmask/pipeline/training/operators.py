@@ -16,6 +16,7 @@ LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
 # millisecond and up to 1 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
 ROWS = 128
+NONE = -100  # torch's class that no token has
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -182,7 +183,7 @@ def use_faster_modules(model: nn.Module) -> None:
 
 
 def smoothed_cross_entropy(
-    logits: Tensor, target: Tensor, smoothing: float, ignored: int
+    logits: Tensor, target: Tensor, smoothing: float = 0.0, ignored: int = NONE
 ) -> tuple[Tensor, Tensor]:
     """Label-smoothed cross-entropy as in fairseq, and plain cross-entropy: sums over tokens, in nats.
 
@@ -191,7 +192,7 @@ def smoothed_cross_entropy(
 
     Args:
         logits: (N, V).
-        target: (N,) classes; tokens of the class `ignored` do not count.
+        target: (N,) classes; tokens of the class `ignored` (NONE: no class) do not count.
 
     Returns:
         The smoothed loss, and the plain loss (without a gradient).
@@ -205,7 +206,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: Any, logits: Tensor, target: Tensor, smoothing: float, ignored: int
     ) -> tuple[Tensor, Tensor]:
         lprobs = logits.log_softmax(-1, dtype=torch.float32)
-        counts = target.ne(ignored)
+        counts = None if ignored == NONE else target.ne(ignored)
         ctx.each = smoothing / (logits.size(1) - 1)
         ctx.right = 1 - smoothing - ctx.each
         ctx.save_for_backward(lprobs, target, counts)
@@ -213,8 +214,10 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         loss = plain = nn.functional.nll_loss(lprobs, target, ignore_index=ignored, reduction="sum")
         if smoothing:
+            rows = lprobs.sum(1)
             # `where`, not an index: the host would have to wait for the index's length on the GPU
-            loss = ctx.right * plain - ctx.each * torch.where(counts, lprobs.sum(1), 0).sum()
+            rows = rows if counts is None else torch.where(counts, rows, 0)
+            loss = ctx.right * plain - ctx.each * rows.sum()
         plain = plain.detach()
         ctx.mark_non_differentiable(plain)
         return loss, plain
@@ -226,7 +229,8 @@ class _CrossEntropy(torch.autograd.Function):
         if ctx.each:
             result -= ctx.each
         result.scatter_(1, target.unsqueeze(1), -ctx.right, reduce="add")
-        return result.mul_((grad * counts).unsqueeze(1)).to(ctx.kind), None, None, None
+        grad = grad if counts is None else (grad * counts).unsqueeze(1)
+        return result.mul_(grad).to(ctx.kind), None, None, None
 
 
 class _AdamW(torch.optim.AdamW):

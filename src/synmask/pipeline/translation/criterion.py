@@ -36,12 +36,12 @@ class MixedLoss(LoggedLoss):
         }
         # Both are always there: workers sum what they log in one buffer.
         if "mlm_logits" in output[1]:
-            mlm, plain = smoothed_cross_entropy(
-                output[1]["mlm_logits"], sample["masked_target"], 0.0, self.padding_idx
-            )
+            mlm, plain = smoothed_cross_entropy(output[1]["mlm_logits"], sample["masked_target"])
             loss = loss.lerp(mlm, self.mlm_weight)
             log |= {"mlm_loss": plain, "masked": len(sample["masked_target"])}
         else:
+            if "masked_target" in sample:
+                loss = (1 - self.mlm_weight) * loss
             log |= {"mlm_loss": nll.new_zeros(()), "masked": 0}
         guide = model.encoder.guide
         if self.training and guide is not None:
