@@ -134,17 +134,17 @@ class _Spare(torch.autograd.Function):
         left, right = span // n, span % n + 1
         nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
         ctx.save_for_backward(nearer, token.flatten(1).gather(1, span), least)
-        ctx.shape = border.shape
+        ctx.n = n
         return least
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         nearer, token, least = ctx.saved_tensors
-        grad = grad * (least < 0)
-        distance = grad.new_zeros(ctx.shape).scatter_(1, nearer, -grad)[:, 1:-1]
-        height = grad.new_zeros(ctx.shape)[:, 1:].scatter_(1, token, grad)
-        return distance, height, None
+        grad = torch.ops.aten.hardtanh_backward(grad, least, -math.inf, 0)  # none if the margin is 0
+        border, height = grad.new_zeros(len(grad), 2 * ctx.n + 1).split([ctx.n + 1, ctx.n], 1)
+        border.scatter_(1, nearer, -grad)
+        return border[:, 1:-1], height.scatter_(1, token, grad), None
 
 
 def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:
@@ -259,7 +259,7 @@ class _InPyTorch(torch.autograd.Function):
     def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         height, distance_scale, height_scale, where, over, inside, *factors = ctx.saved_tensors
         sides, logits, weight, inverse, through, share = factors
-        lower, upper, above = ctx.triangles
+        lower, upper, _ = ctx.triangles
         grad_weight = (grad * share).sum(1)
         grad = grad * weight[:, None, :]
         grad_sides = _summed(grad * ctx.triangles[::2, None], ctx.triangles[:2])
@@ -277,7 +277,7 @@ class _InPyTorch(torch.autograd.Function):
         grad_over = torch.ops.aten.sigmoid_backward(grad_inside, inside)
         grad_distance_scale = grad_over.flatten() @ over.flatten()
         grad_over *= distance_scale
-        grad_gap = (grad_over + grad_over.mT).mul_(above).flatten(1)
+        grad_gap = (grad_over + grad_over.mT).flatten(1)
         grad_distance = torch.zeros_like(weight).scatter_add_(1, where.flatten(1), grad_gap)[:, 1:]
         # A height below the range counts as if it lay on its limit, up to rounding.
         limit = -(1 + 1e-6) * height_range(weight.dtype)
@@ -288,11 +288,13 @@ class _InPyTorch(torch.autograd.Function):
 
 
 def _weights(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Scaled heights (B, n) -> those below the highest, and the exponentials of these, in the exact range and
-    centred on its middle. Pads are far below all others."""
-    logits = logits.sub_(logits.amax(1, keepdim=True))
-    low = F.threshold(logits, -_BEYOND, 0).amin(1, keepdim=True).clamp_(min=-height_range(logits.dtype))
-    return logits, torch.sub(logits.clamp(min=low), low, alpha=0.5).exp_()
+    """Scaled heights (B, n), far below all others at pads -> how far they lie below the highest (pads: 0).
+
+    And their exponentials, in the exact range and centred on its middle.
+    """
+    logits = F.threshold(logits.sub_(logits.amax(1, keepdim=True)), -_BEYOND, 0, inplace=True)
+    exact = logits.clamp(min=-height_range(logits.dtype))
+    return logits, torch.sub(exact, exact.amin(1, keepdim=True), alpha=0.5).exp_()
 
 
 def _summed(x: Tensor, triangles: Tensor) -> Tensor:
@@ -318,7 +320,9 @@ def _ones_above(n: int, like: Tensor) -> Tensor:
 def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
     """Distances (B, n-1) -> (B, n, n): the largest between tokens i < j, far below all others for i >= j.
 
-    And (B, n, n): the token after that gap. `lower` is of `_triangles`.
+    And (B, n, n): the token after that gap, 0 for i >= j. `lower` is of `_triangles`.
     """
-    gap_before = F.pad(distance, (1, 0))
+    gap_before = F.pad(
+        distance, (1, 0), value=1e2 * _BEYOND
+    )  # so nothing of a row comes up to it before j > i
     return torch.add(gap_before[:, None, :], lower, alpha=-1e4 * _BEYOND).cummax(-1)

@@ -1,7 +1,7 @@
 """Token embeddings of a sentence -> its syntactic distances and heights."""
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -126,19 +126,31 @@ def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
 def _pairs(x: Tensor) -> Tensor:
     """Each two neighbours: (B, n, d) -> (B, n-1, 2d)."""
     batch, n, d = x.shape
-    return (
-        x.unfold(1, 2, 1).mT.reshape(batch, n - 1, 2 * d).contiguous()
-        if n > 1
-        else x.new_empty(batch, 0, 2 * d)
-    )
+    if n == 1:
+        return x.new_empty(batch, 0, 2 * d)
+    return x.unfold(1, 2, 1).mT.flatten(2).contiguous()
 
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
-    (kernel,) = convolution.kernel_size
-    before = (kernel - 1) // 2
-    windows = F.pad(x, (0, 0, before, kernel - 1 - before)).unfold(1, kernel, 1)
+    windows = _Windows.apply(x, *convolution.kernel_size)
     return F.linear(windows.flatten(2), convolution.weight.flatten(1), convolution.bias)
+
+
+class _Windows(torch.autograd.Function):
+    """x (B, n, d), 0 beyond its ends -> what a kernel sees at each token, (B, n, d, kernel)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kernel: int) -> Tensor:
+        before = (kernel - 1) // 2
+        padded = F.pad(x, (0, 0, before, kernel - 1 - before))
+        ctx.shape, ctx.kernel, ctx.real = padded.shape, kernel, slice(before, before + x.size(1))
+        return padded.unfold(1, kernel, 1).contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        padded = torch.ops.aten.unfold_backward(grad, ctx.shape, 1, ctx.kernel, 1)
+        return padded[:, ctx.real], None
 
 
 class SelfAttention(nn.Module):
