@@ -5,8 +5,9 @@
     python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 6600 --turns 1  # peaks of memory
 
 The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,
-with the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They
-take turns. Each is a process of its own, with its start, validation after each epoch, and checkpoints.
+with the corpus's settings, on the same binarised data. Ours is `synmask train`. Both train in fp32 and in
+bf16. They take turns. Each is a process of its own, with its start, validation after each epoch, and
+checkpoints.
 Prints medians of CPU seconds (user and system) and of peak memory, and the perplexity of the validation set
 after the last epoch: it tells whether the models of one system are equally good.
 """
@@ -113,7 +114,7 @@ def main():
     if args.pairs:
         folder = tempfile.TemporaryDirectory()  # goes with this process
         data = cut(data, Path(folder.name) / "bin", languages, args.pairs)
-    contestants = [(STOCK, "transformer", "fp32")]
+    contestants = [(STOCK, "transformer", precision) for precision in args.precisions]
     contestants += [(system, system, precision) for system in args.systems for precision in args.precisions]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
     found = {one: [] for one in contestants}

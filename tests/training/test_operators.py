@@ -9,9 +9,11 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmask import bf16
 from synmask.encoder import by_head
+from synmask.pipeline.training import operators
 from synmask.pipeline.training.operators import (
     Attention,
     DecoderDropout,
@@ -271,3 +273,35 @@ def test_gradients_are_scaled_and_clipped_as_fairseq_does(most):
         assert weights[2].grad is None
     assert torch.allclose(*ends, rtol=1e-6)
     assert ends[0][-1] == pytest.approx(0.25 * (14 + 55) ** 0.5)
+
+
+class Products(TorchDispatchMode):
+    """Notes the name of each operator that multiplies, and the sizes of what it multiplies."""
+
+    def __init__(self):
+        super().__init__()
+        self.names, self.sizes = set(), set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "linear" in str(func) or "mm" in str(func):
+            self.names.add(str(func))
+            self.sizes.update(size for one in args[:2] for size in one.shape)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.skipif(bf16.lacking(torch.empty(0, dtype=torch.bfloat16)), reason="no instructions for bf16")
+@pytest.mark.parametrize("count", [1, 127, 128, 200, 300])
+@pytest.mark.parametrize(("wide", "narrow"), [(96, 160), (160, 96), (32, 160)])
+def test_in_bf16_onednn_gets_few_sizes_and_results_stay(count, wide, narrow):
+    x = torch.randn(count, wide).bfloat16().requires_grad_()
+    weight = torch.randn(narrow, wide).bfloat16().requires_grad_()
+    with Products() as products:
+        found = operators.linear(x, weight, None)
+        grad = torch.randn_like(found)
+        made = torch.autograd.grad(found, (x, weight), grad)
+    assert products.names == {"mkldnn._linear_pointwise.default"}
+    assert products.sizes - {wide, narrow} <= {128, 256, 384}
+    wanted = torch.nn.functional.linear(x.double(), weight.double())
+    exact = torch.autograd.grad(wanted, (x, weight), grad.double())
+    for ours, theirs in zip((found, *made), (wanted, *exact), strict=True):
+        torch.testing.assert_close(ours.double(), theirs.double(), rtol=2**-7, atol=1e-3)  # a last bit

@@ -63,12 +63,12 @@ class DecoderDropout(FairseqDropout):
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
-    In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
-    takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md).
+    On a CPU, oneDNN computes the products of forward and backward. In float32, torch leaves them to MKL,
+    which takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md).
     """
     if bf16.lacking(x):
         return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
-    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)
     if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
         return nn.functional.linear(x, weight, bias)
     return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
@@ -79,10 +79,14 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x (N, d), weight (e, d) → (N, e); the narrower side is copied, to fill up or to join its rows."""
+    """x (N, d), weight (e, d) → (N, e).
+
+    The narrower side is copied, to fill up or to join its rows; in bf16 always x, since torch leaves the
+    other rows to oneDNN, too.
+    """
     count = len(x)
     rest = count % ROWS
-    if rest and x.size(1) > weight.size(0) and count > ROWS:
+    if rest and x.size(1) > weight.size(0) and count > ROWS and x.dtype == torch.float32:
         whole, last = x.split([count - rest, rest])
         return torch.cat([_product(whole, weight, bias), nn.functional.linear(last, weight, bias)])
     filled = nn.functional.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
@@ -92,6 +96,9 @@ def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
 def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
     """grad (N, e), x (N, d) → grad.t() @ x."""
     rest = len(x) % ROWS
+    if rest and x.dtype == torch.bfloat16:
+        grad, x = (nn.functional.pad(one, (0, 0, 0, ROWS - rest)) for one in (grad, x))
+        rest = 0
     if rest == len(x):
         return grad.t() @ x
     whole, whole_x = grad[: len(x) - rest], x[: len(x) - rest]
