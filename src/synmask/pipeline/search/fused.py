@@ -30,24 +30,27 @@ class FusedLayer:
 
     def __init__(self, products: Products, layer: Any, memory: Tensor, padding: Tensor) -> None:
         own, other, pack = layer.self_attn, layer.encoder_attn, products.panels
-        linear = (own.out_proj, other.q_proj, other.out_proj, layer.fc1, layer.fc2)
-        norms = (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
-        self.parts = [pack(own.q_proj, own.k_proj, own.v_proj), *map(pack, linear)]
-        self.parts += [part for norm in norms for part in (norm.weight, norm.bias)]
+        tail = (other.out_proj, layer.fc1, layer.fc2)
+        norms = (layer.encoder_attn_layer_norm, layer.final_layer_norm, layer.self_attn_layer_norm)
+        self.layers = [*map(pack, tail), pack(own.q_proj, own.k_proj, own.v_proj)]
+        self.layers += [pack(own.out_proj), pack(other.q_proj)]
+        self.norms = [part for norm in norms for part in (norm.weight, norm.bias)]
         self.eps, self.heads = norms[0].eps, own.num_heads
         more = -memory.size(1) % WIDE
-        self.source = F.pad(memory, (0, 0, 0, more))
-        self.keys = self.source[..., : memory.size(2) // 2].mT.contiguous()
+        keys, values = F.pad(memory, (0, 0, 0, more)).chunk(2, dim=-1)
+        self.keys, self.values = keys.mT.contiguous(), values.contiguous()
         self.bias = torch.zeros_like(F.pad(padding, (0, more)), dtype=memory.dtype)
         self.bias.masked_fill_(F.pad(padding, (0, more), value=True), float("-inf"))
+        self.like = memory
         self.memory: Tensor | None = None
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
         """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
-        self.memory = paths.roomy(self.memory, self.source)
-        source = self.keys, self.source, self.bias
+        self.memory = paths.roomy(self.memory, self.like)
+        source = self.keys, self.values, self.bias
         where = self.heads, paths.rows, paths.slots, bias
-        return torch.ops.synmask.layer(x, self.parts, self.eps, self.memory, *source, *where)
+        parts = self.layers, self.norms, self.eps
+        return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where)
 
 
 def best(

@@ -67,6 +67,8 @@ INLINE Floats load_some(const float* x, int64_t count, float rest) {
   return load(all);
 }
 
+INLINE int64_t filled(int64_t count) { return (count + WIDE - 1) / WIDE * WIDE; }
+
 INLINE float dot(const float* x, const float* y, int64_t count) {
   Floats sums = {};
   int64_t k = 0;
@@ -122,27 +124,26 @@ struct Attention {
     const float *own = query + s * query_sentence + w * query_row, *keys = memory + rows[s] * memory_row;
     const int64_t* slots = path ? path + (s * width + w) * length : nullptr;
     const float scale = 1 / std::sqrt(float(head));
+    const int64_t room = filled(length);
     for (int64_t j = 0; j < length; ++j) {
       const float* key = keys + (slots ? slots[j] : j) * memory_slot;
-      for (int64_t h = 0; h < heads; ++h) scores[h * length + j] = dot(own + h * head, key + h * head, head) * scale;
+      for (int64_t h = 0; h < heads; ++h) scores[h * room + j] = dot(own + h * head, key + h * head, head) * scale;
     }
     for (int64_t h = 0; h < heads; ++h) {
-      float *weights = scores + h * length, *result = out + (s * width + w) * d + h * head;
+      float *weights = scores + h * room, *result = out + (s * width + w) * d + h * head;
+      std::fill(weights + length, weights + room, -INFINITE);
       if (bias) {
         const float* more = bias + s * bias_strides[0] + h * bias_strides[1] + w * bias_strides[2];
         for (int64_t j = 0; j < length; ++j) weights[j] += more[j * bias_strides[3]];
       }
-      const float top = largest(weights, length);
-      int64_t j = 0;
-      for (; j + WIDE <= length; j += WIDE) store(weights + j, exponential(load(weights + j) - top));
-      if (j < length) {
-        const Floats rest = exponential(load_some(weights + j, length - j, top) - top);
-        for (int64_t lane = 0; j + lane < length; ++lane) weights[j + lane] = rest[lane];
+      const float top = largest(weights, room);
+      Floats sums = {};
+      for (int64_t j = 0; j < room; j += WIDE) {
+        const Floats weight = exponential(load(weights + j) - top);
+        sums += weight;
+        store(weights + j, weight);
       }
-      float sum = 0;
-      for (j = 0; j < length; ++j) sum += weights[j];
-      const float* values = keys + d + h * head;
-      mix(result, values, slots, weights, 1 / sum);
+      mix(result, keys + d + h * head, slots, weights, 1 / total(sums));
     }
   }
 
@@ -190,7 +191,7 @@ at::Tensor attended(const at::Tensor& query, const at::Tensor& memory, int64_t h
     std::copy_n(more.strides().begin(), 4, attention.bias_strides);
   }
   at::parallel_for(0, sentences, 1 + 16384 / (width * length * d), [&](int64_t begin, int64_t end) {
-    std::vector<float> scores(heads * length);
+    std::vector<float> scores(heads * filled(length));
     run(attention, own, begin, end, scores.data());
   });
   return out;
@@ -204,6 +205,29 @@ at::Tensor attend(const at::Tensor& query, const at::Tensor& memory, int64_t hea
 at::Tensor attend_own(const at::Tensor& made, at::Tensor memory, int64_t heads, const at::Tensor& rows, const at::Tensor& path,
                       const std::optional<at::Tensor>& bias) {
   return attended(made, memory, heads, rows, path, bias, true);
+}
+
+// `Paths.longer`: the paths (S, W, t + 1) from (S, W, t), and how many slots a row needs; it needed `size`.
+std::tuple<at::Tensor, int64_t> longer(const at::Tensor& path, int64_t size) {
+  const at::Tensor before = path.contiguous();
+  const int64_t sentences = before.size(0), width = before.size(1), length = before.size(2);
+  const at::Tensor after = at::empty({sentences, width, length + 1}, path.options());
+  const int64_t* old = before.const_data_ptr<int64_t>();
+  int64_t* made = after.data_ptr<int64_t>();
+  std::vector<char> used(size + width);
+  int64_t most = size;
+  for (int64_t s = 0; s < sentences; ++s) {
+    std::fill(used.begin(), used.end(), 0);
+    for (const int64_t* end = old + width * length, *slot = old; slot < end; ++slot) used[*slot] = 1;
+    int64_t free = 0;
+    for (int64_t w = 0; w < width; ++w, ++free) {
+      made = std::copy_n(old, length, made), old += length;
+      while (used[free]) ++free;
+      *made++ = free;
+    }
+    most = std::max(most, free);
+  }
+  return {after, most};
 }
 
 // The `count` largest of the numbers that are offered, the largest first; of equal ones the first offered.
@@ -224,63 +248,72 @@ struct Ranking {
 struct Continuations {
   const float *logits, *score;  // (S, W, V), its rows `stride` apart; (S, W)
   const bool* never;        // (V,)
-  int64_t width, vocabulary, stride, each, most;
+  int64_t width, vocabulary, stride, most;
   float* value;             // (S, most)
   int64_t *token, *parent;  // (S, most)
 
-  // `each` best tokens of a hypothesis.
-  INLINE float rank(const float* row, float* tops, Ranking ranking) const {
+  // The best of a sentence; tops: room for the largest logit of each block.
+  INLINE void choose(int64_t s, float* tops, Ranking best) const {
+    best.clear();
+    std::fill(best.labels, best.labels + most, 0);
     const int64_t blocks = (vocabulary + BLOCK - 1) / BLOCK;
-    for (int64_t b = 0; b < blocks; ++b) tops[b] = largest(row + b * BLOCK, std::min(BLOCK, vocabulary - b * BLOCK));
-    const float top = largest(tops, blocks), sum = sum_exponentials(row, vocabulary, top);
-    ranking.clear();
-    for (int64_t b = 0; b < blocks; ++b) {
-      if (!(tops[b] > ranking.least())) continue;
-      for (int64_t v = b * BLOCK; v < std::min((b + 1) * BLOCK, vocabulary); ++v)
-        if (!never[v]) ranking.offer(row[v], v);
-    }
-    return top + float(std::log(double(sum)));
-  }
-
-  INLINE void choose(int64_t s, float* tops, Ranking own, Ranking all) const {
-    all.clear();
-    std::fill(all.labels, all.labels + most, 0);
-    std::vector<int64_t> tokens(width * each);
     for (int64_t w = 0; w < width; ++w) {
-      const int64_t row = s * width + w;
-      own.labels = tokens.data() + w * each;
-      const float lse = rank(logits + row * stride, tops, own);
-      for (int64_t k = 0; k < each; ++k) all.offer(score[row] + (own.values[k] - lse), w * each + k);
+      const float *row = logits + (s * width + w) * stride, before = score[s * width + w];
+      for (int64_t b = 0; b < blocks; ++b) tops[b] = largest(row + b * BLOCK, std::min(BLOCK, vocabulary - b * BLOCK));
+      const float top = largest(tops, blocks), all = top + float(std::log(double(sum_exponentials(row, vocabulary, top))));
+      for (int64_t b = 0; b < blocks; ++b) {
+        if (!(before + (tops[b] - all) > best.least())) continue;
+        for (int64_t v = b * BLOCK; v < std::min((b + 1) * BLOCK, vocabulary); ++v)
+          if (!never[v]) best.offer(before + (row[v] - all), w * vocabulary + v);
+      }
     }
     for (int64_t k = 0; k < most; ++k) {
-      value[s * most + k] = all.values[k];
-      token[s * most + k] = tokens[all.labels[k]];
-      parent[s * most + k] = all.labels[k] / each;
+      value[s * most + k] = best.values[k];
+      token[s * most + k] = best.labels[k] % vocabulary;
+      parent[s * most + k] = best.labels[k] / vocabulary;
     }
   }
 };
 
-EVERY_PROCESSOR void run(const Continuations& all, int64_t begin, int64_t end, float* memory, int64_t* labels) {
-  const int64_t blocks = (all.vocabulary + BLOCK - 1) / BLOCK;
-  for (int64_t s = begin; s < end; ++s)
-    all.choose(s, memory, {memory + blocks, nullptr, all.each}, {memory + blocks + all.each, labels, all.most});
+EVERY_PROCESSOR void run(const Continuations& all, int64_t begin, int64_t end, float* tops, Ranking best) {
+  for (int64_t s = begin; s < end; ++s) all.choose(s, tops, best);
 }
+
+// Room for `best` of a sentence.
+struct Room {
+  std::vector<float> tops, values;
+  std::vector<int64_t> labels;
+
+  explicit Room(const Continuations& all) : tops((all.vocabulary + BLOCK - 1) / BLOCK), values(all.most), labels(all.most) {}
+  Ranking ranking() { return {values.data(), labels.data(), int64_t(values.size())}; }
+};
+
+// Scores, tokens and parents, and what makes them from the logits of sentences.
+struct Best {
+  at::Tensor value, token, parent;
+  Continuations all;
+
+  Best(const at::Tensor& score, int64_t count, const at::Tensor& never, int64_t stride) {
+    const int64_t sentences = score.size(0), width = score.size(1), vocabulary = never.numel();
+    const int64_t most = std::min(count, width * (vocabulary - 1));
+    TORCH_CHECK(score.is_contiguous() && never.is_contiguous() && vocabulary <= stride, "best: score (S, W) and never (V,)");
+    value = at::empty({sentences, most}, score.options());
+    token = at::empty({sentences, most}, score.options().dtype(at::kLong)), parent = at::empty(token.sizes(), token.options());
+    all = {nullptr, score.const_data_ptr<float>(), never.const_data_ptr<bool>(), width, vocabulary, stride, most,
+           value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()};
+  }
+};
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> best(const at::Tensor& logits, const at::Tensor& score, int64_t count, const at::Tensor& never) {
   const at::Tensor rows = logits.contiguous(), before = score.contiguous();
-  const int64_t sentences = rows.size(0), width = rows.size(1), vocabulary = rows.size(2);
-  TORCH_CHECK(never.numel() == vocabulary && before.numel() == sentences * width, "best: score (S, W) and never (V,)");
-  const int64_t each = std::min(count, vocabulary - 1), most = std::min(count, width * each);
-  const at::Tensor value = at::empty({sentences, most}, score.options());
-  const at::Tensor token = at::empty({sentences, most}, score.options().dtype(at::kLong)), parent = at::empty(token.sizes(), token.options());
-  const Continuations all{rows.const_data_ptr<float>(), before.const_data_ptr<float>(), never.const_data_ptr<bool>(), width,
-                          vocabulary, vocabulary, each, most, value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()};
-  at::parallel_for(0, sentences, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> memory((vocabulary + BLOCK - 1) / BLOCK + each + most);
-    std::vector<int64_t> labels(most);
-    run(all, begin, end, memory.data(), labels.data());
+  TORCH_CHECK(rows.size(2) == never.numel() && rows.numel() == score.numel() * never.numel(), "best: logits (S, W, V)");
+  Best made(before, count, never, rows.size(2));
+  made.all.logits = rows.const_data_ptr<float>();
+  at::parallel_for(0, rows.size(0), 1, [&](int64_t begin, int64_t end) {
+    Room room(made.all);
+    run(made.all, begin, end, room.tops.data(), room.ranking());
   });
-  return {value, token, parent};
+  return {made.value, made.token, made.parent};
 }
 
 // All of a step between the embedding of the last tokens and their best continuations, by AVX-512. Groups of sentences
@@ -373,7 +406,7 @@ struct Norm {
   }
 };
 
-// W queries of a sentence attend to its source: keys (d, n), values (n, d) in rows of 2d, what is added to the scores
+// W queries of a sentence attend to its source: keys (d, n), values (n, d), what is added to the scores
 // (n); n is a multiple of WIDE.
 INLINE void attend_source(const float* query, int64_t width, int64_t heads, int64_t d, const float* keys, const float* values,
                           const float* bias, int64_t n, float* scores, float* out) {
@@ -403,30 +436,64 @@ INLINE void attend_source(const float* query, int64_t width, int64_t heads, int6
         factors[r] = 1 / total(all);
       }
       for (int64_t e = 0; e < head; e += WIDE) {
-        tile<R, 1>(scores, n, values + h * head + e, 2 * d, n, sums);
+        tile<R, 1>(scores, n, values + h * head + e, d, n, sums);
         for (int r = 0; r < R; ++r) store(out + (w + r) * d + h * head + e, sums[r][0] * factors[r]);
       }
     });
 }
 
+// Calls `work(group, each)` on each thread; `each(f)` calls f(begin, end) for groups of sentences with W rows each.
+template <class Work>
+void by_groups(int64_t sentences, int64_t width, Work work) {
+  const int64_t group = std::max<int64_t>(1, GROUP / width);
+  at::parallel_for(0, (sentences + group - 1) / group, 1, [&](int64_t first, int64_t last) {
+    work(group, [&](auto f) {
+      for (int64_t g = first; g < last; ++g) f(g * group, std::min(sentences, (g + 1) * group));
+    });
+  });
+}
+
+// The end of a layer (post-norm): what was attended to joins x, then the feed-forward part.
+struct Tail {
+  Linear joined, wider, narrower;
+  Norm first, second;
+
+  int64_t room() const { return wider.to(); }  // of a row
+
+  INLINE void operator()(const float* context, const float* x, int64_t rows, float* out, float* hidden) const {
+    const int64_t d = joined.from;
+    joined(context, d, rows, out, x, false);
+    first(out, rows, d);
+    wider(out, d, rows, hidden, nullptr, true);
+    narrower(hidden, wider.to(), rows, out, out, false);
+    second(out, rows, d);
+  }
+};
+
+// layers: packed; norms: gains and shifts
+Tail tail_of(at::TensorList layers, at::TensorList norms, double eps) {
+  const auto norm = [&](int k) { return Norm{norms[k].const_data_ptr<float>(), norms[k + 1].const_data_ptr<float>(), eps}; };
+  return {Linear(layers[0]), Linear(layers[1]), Linear(layers[2]), norm(0), norm(2)};
+}
+
 // A decoder layer (post-norm) for the last tokens of S sentences with W hypotheses.
 struct Layer {
   Attention own;  // without query and out
-  Linear project, joined, asking, answered, wider, narrower;
-  Norm first, second, third;
+  Linear project, joined, asking;
+  Norm norm;
+  Tail tail;
   const float *x, *keys, *values, *source_bias;  // (S, W, d); of each row (d, n), (n, d), (n)
   float* out;                                    // (S, W, d)
   int64_t n;
 
-  int64_t room() const {
-    const int64_t d = project.from, rows = own.width * group();
-    return rows * (project.to() + 2 * d + wider.to()) + std::max(own.heads * own.length, TILE * n);
+  int64_t room(int64_t group) const {
+    const int64_t d = project.from, rows = own.width * group;
+    return rows * (project.to() + 2 * d + tail.room()) + std::max(own.heads * filled(own.length), TILE * n);
   }
-  int64_t group() const { return std::max<int64_t>(1, GROUP / own.width); }
 
   AVX512 void operator()(int64_t begin, int64_t end, float* made) const {
     const int64_t d = project.from, width = own.width, rows = (end - begin) * width;
-    float *context = made + rows * project.to(), *state = context + rows * d, *hidden = state + rows * d, *scores = hidden + rows * wider.to();
+    float *context = made + rows * project.to(), *state = context + rows * d, *hidden = state + rows * d, *scores = hidden + rows * tail.room();
     const float* input = x + begin * width * d;
     project(input, d, rows, made, nullptr, false);
     Attention mine = own;
@@ -438,34 +505,30 @@ struct Layer {
       for (int64_t w = 0; w < width; ++w) mine.attend(s, w, scores);
     }
     joined(context, d, rows, state, input, false);
-    first(state, rows, d);
+    norm(state, rows, d);
     asking(state, d, rows, made, nullptr, false);
     for (int64_t s = 0; s < end - begin; ++s) {
       const int64_t row = mine.rows[s];
-      attend_source(made + s * width * d, width, own.heads, d, keys + row * d * n, values + row * n * 2 * d, source_bias + row * n, n,
-                    scores, context + s * width * d);
+      attend_source(made + s * width * d, width, own.heads, d, keys + row * d * n, values + row * n * d, source_bias + row * n, n, scores,
+                    context + s * width * d);
     }
-    float* result = out + begin * width * d;
-    answered(context, d, rows, result, state, false);
-    second(result, rows, d);
-    wider(result, d, rows, hidden, nullptr, true);
-    narrower(hidden, wider.to(), rows, result, result, false);
-    third(result, rows, d);
+    tail(context, state, rows, out + begin * width * d, hidden);
   }
 };
 
-at::Tensor layer(const at::Tensor& x, at::TensorList parts, double eps, at::Tensor memory, const at::Tensor& keys, const at::Tensor& source,
-                 const at::Tensor& source_bias, int64_t heads, const at::Tensor& rows, const at::Tensor& path, const std::optional<at::Tensor>& bias) {
+// layers: of the tail, then the own projections, joined, asking
+at::Tensor layer(const at::Tensor& x, at::TensorList layers, at::TensorList norms, double eps, at::Tensor memory, const at::Tensor& keys,
+                 const at::Tensor& values, const at::Tensor& source_bias, int64_t heads, const at::Tensor& rows, const at::Tensor& path,
+                 const std::optional<at::Tensor>& bias) {
   const at::Tensor input = x.contiguous(), slots = path.contiguous(), out = at::empty(input.sizes(), input.options());
   const int64_t sentences = input.size(0), width = input.size(1), d = input.size(2), n = keys.size(2), length = slots.size(2);
-  TORCH_CHECK(parts.size() == 12 && d % PANEL == 0 && d / heads % WIDE == 0 && n % WIDE == 0, "layer: sizes");
-  TORCH_CHECK(keys.is_contiguous() && source.is_contiguous() && source_bias.is_contiguous() && memory.stride(2) == 1, "layer: order in memory");
+  TORCH_CHECK(layers.size() == 6 && norms.size() == 6 && d % PANEL == 0 && d / heads % WIDE == 0 && n % WIDE == 0, "layer: sizes");
+  TORCH_CHECK(keys.is_contiguous() && values.is_contiguous() && source_bias.is_contiguous() && memory.stride(2) == 1, "layer: order in memory");
   TORCH_CHECK(rows.numel() == sentences && rows.is_contiguous() && slots.size(0) == sentences && slots.size(1) == width, "layer: paths");
-  const auto norm = [&](int k) { return Norm{parts[k].const_data_ptr<float>(), parts[k + 1].const_data_ptr<float>(), eps}; };
   Layer all{{nullptr, nullptr, memory.data_ptr<float>(), rows.const_data_ptr<int64_t>(), slots.const_data_ptr<int64_t>(), nullptr, width,
              heads, d / heads, length, 0, 0, memory.stride(0), memory.stride(1), {}},
-            Linear(parts[0]), Linear(parts[1]), Linear(parts[2]), Linear(parts[3]), Linear(parts[4]), Linear(parts[5]),
-            norm(6), norm(8), norm(10), input.const_data_ptr<float>(), keys.const_data_ptr<float>(), source.const_data_ptr<float>() + d,
+            Linear(layers[3]), Linear(layers[4]), Linear(layers[5]), {norms[4].const_data_ptr<float>(), norms[5].const_data_ptr<float>(), eps},
+            tail_of(layers, norms, eps), input.const_data_ptr<float>(), keys.const_data_ptr<float>(), values.const_data_ptr<float>(),
             source_bias.const_data_ptr<float>(), out.data_ptr<float>(), n};
   at::Tensor more;
   if (bias) {
@@ -473,53 +536,35 @@ at::Tensor layer(const at::Tensor& x, at::TensorList parts, double eps, at::Tens
     all.own.bias = more.const_data_ptr<float>();
     std::copy_n(more.strides().begin(), 4, all.own.bias_strides);
   }
-  const int64_t group = all.group();
-  at::parallel_for(0, (sentences + group - 1) / group, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> room(all.room());
-    for (int64_t g = begin; g < end; ++g) all(g * group, std::min(sentences, (g + 1) * group), room.data());
+  by_groups(sentences, width, [&](int64_t group, auto each) {
+    std::vector<float> room(all.room(group));
+    each([&](int64_t begin, int64_t end) { all(begin, end, room.data()); });
   });
   return out;
 }
 
-struct Ending {
-  Linear project;
-  Continuations all;  // without logits
-  const float* x;     // (S, W, d)
-
-  int64_t group() const { return std::max<int64_t>(1, GROUP / all.width); }
-
-  AVX512 void operator()(int64_t begin, int64_t end, float* logits, float* tops, int64_t* labels) const {
-    project(x + begin * all.width * project.from, project.from, (end - begin) * all.width, logits, nullptr, false);
-    Continuations mine = all;
-    mine.logits = logits, mine.score += begin * all.width;
-    mine.value += begin * all.most, mine.token += begin * all.most, mine.parent += begin * all.most;
-    const int64_t blocks = (all.vocabulary + BLOCK - 1) / BLOCK;
-    for (int64_t s = 0; s < end - begin; ++s)
-      mine.choose(s, tops, {tops + blocks, nullptr, all.each}, {tops + blocks + all.each, labels, all.most});
-  }
-};
+AVX512 void end_step(const Linear& project, Continuations all, const float* x, int64_t begin, int64_t end, float* logits, Room& room) {
+  project(x + begin * all.width * project.from, project.from, (end - begin) * all.width, logits, nullptr, false);
+  all.logits = logits, all.score += begin * all.width;
+  all.value += begin * all.most, all.token += begin * all.most, all.parent += begin * all.most;
+  for (int64_t s = 0; s < end - begin; ++s) all.choose(s, room.tops.data(), room.ranking());
+}
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> best_after(const at::Tensor& x, const at::Tensor& packed, const at::Tensor& score, int64_t count,
                                                           const at::Tensor& never) {
   const at::Tensor input = x.contiguous(), before = score.contiguous();
-  const int64_t sentences = input.size(0), width = input.size(1), vocabulary = never.numel();
+  const int64_t sentences = input.size(0), width = input.size(1);
   const Linear project(packed);
-  TORCH_CHECK(input.size(2) == project.from && before.numel() == sentences * width && vocabulary <= project.to(), "best_after: sizes");
-  const int64_t each = std::min(count, vocabulary - 1), most = std::min(count, width * each);
-  const at::Tensor value = at::empty({sentences, most}, score.options());
-  const at::Tensor token = at::empty({sentences, most}, score.options().dtype(at::kLong)), parent = at::empty(token.sizes(), token.options());
-  const Ending all{project,
-                   {nullptr, before.const_data_ptr<float>(), never.const_data_ptr<bool>(), width, vocabulary, project.to(), each, most,
-                    value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()},
-                   input.const_data_ptr<float>()};
-  const int64_t group = all.group();
-  at::parallel_for(0, (sentences + group - 1) / group, 1, [&](int64_t begin, int64_t end) {
+  TORCH_CHECK(input.size(2) == project.from && before.numel() == sentences * width, "best_after: sizes");
+  const Best made(before, count, never, project.to());
+  by_groups(sentences, width, [&](int64_t group, auto each) {
     const at::Tensor logits = at::empty({group * width, project.to()}, input.options());
-    std::vector<float> tops((vocabulary + BLOCK - 1) / BLOCK + each + most);
-    std::vector<int64_t> labels(most);
-    for (int64_t g = begin; g < end; ++g) all(g * group, std::min(sentences, (g + 1) * group), logits.data_ptr<float>(), tops.data(), labels.data());
+    Room room(made.all);
+    each([&](int64_t begin, int64_t end) {
+      end_step(project, made.all, input.const_data_ptr<float>(), begin, end, logits.data_ptr<float>(), room);
+    });
   });
-  return {value, token, parent};
+  return {made.value, made.token, made.parent};
 }
 
 #pragma GCC pop_options
@@ -532,16 +577,18 @@ TORCH_LIBRARY_FRAGMENT(synmask, library) {
   library.def("attend_own(Tensor made, Tensor(a!) memory, int heads, Tensor rows, Tensor path, Tensor? bias) -> Tensor");
 #ifdef FUSED
   library.def(
-      "layer(Tensor x, Tensor[] parts, float eps, Tensor(a!) memory, Tensor keys, Tensor source, Tensor source_bias, int heads, "
+      "layer(Tensor x, Tensor[] layers, Tensor[] norms, float eps, Tensor(a!) memory, Tensor keys, Tensor values, Tensor source_bias, int heads, "
       "Tensor rows, Tensor path, Tensor? bias) -> Tensor");
   library.def("best_after(Tensor x, Tensor packed, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
 #endif
+  library.def("longer(Tensor path, int size) -> (Tensor, int)");
   library.def("best(Tensor logits, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
 }
 
 TORCH_LIBRARY_IMPL(synmask, CPU, library) {
   library.impl("attend", &synmask::attend);
   library.impl("attend_own", &synmask::attend_own);
+  library.impl("longer", &synmask::longer);
   library.impl("best", &synmask::best);
 #ifdef FUSED
   library.impl("layer", &synmask::layer);

@@ -10,7 +10,9 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-ROOM = 32  # slots that a cache has at first
+from synmask.pipeline.search import extension
+
+ROOM = 32  # slots that a cache has at first, and more each time that it is full
 
 
 def chosen(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
@@ -40,6 +42,8 @@ class Paths(NamedTuple):
 
     def longer(self) -> Self:
         """The same hypotheses, each with one more token: in the first slots that none of them uses."""
+        if extension.LOADED and self.slots.device.type == "cpu":
+            return type(self)(self.rows, *torch.ops.synmask.longer(self.slots, self.size))
         sentences, width, _ = self.slots.shape
         used = torch.zeros((sentences, self.size + width), dtype=torch.uint8, device=self.slots.device)
         used.scatter_(1, self.slots.flatten(1), 1)
@@ -61,7 +65,7 @@ class Paths(NamedTuple):
         if cache is not None and cache.size(1) >= self.size:
             return cache
         rows = len(self.rows) if cache is None else len(cache)
-        grown = like.new_empty((rows, max(ROOM, 2 * self.size), like.size(-1)))
+        grown = like.new_empty((rows, self.size + ROOM, like.size(-1)))
         if cache is not None:
             grown[:, : cache.size(1)] = cache
         return grown
