@@ -179,7 +179,7 @@ def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
     rows = plan(configuration(wide), ["demo"], tmp_path)
     said = "\n".join(lines(rows, results=tmp_path))
     needed = f"{rows[0].parameters * 16 / 1e9:.3g} GB"  # itself, its gradient and Adam's two moments
-    assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 2,000 MB" in said
+    assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in said
 
 
 def test_the_docs_state_the_disk_of_checkpoints():
