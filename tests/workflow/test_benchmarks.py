@@ -28,14 +28,11 @@ def results(built):
 
 def test_loops(results):
     data = results / "demo/de-en/bin"
-    found = rows("loops.py", "--data", data, "--epochs", 1, "--turns", 1, "--systems", "transformer")
-    assert [row[:2] for row in found] == [
-        ["fairseq-train", "fp32"],
-        ["transformer", "fp32"],
-        ["transformer", "bf16"],
-    ]
-    stock, *ours = (float(row[5]) for row in found)
-    assert ours == pytest.approx(2 * [stock], rel=0.03)  # the same training but for what is drawn
+    once = ("--epochs", 1, "--turns", 1, "--precisions", "fp32")  # fairseq's bf16 is slow on many processors
+    found = rows("loops.py", "--data", data, *once, "--systems", "transformer")
+    assert [row[:2] for row in found] == [["fairseq-train", "fp32"], ["transformer", "fp32"]]
+    stock, ours = (float(row[5]) for row in found)
+    assert ours == pytest.approx(stock, rel=0.03)  # the same training but for what is drawn
 
 
 def test_scale(results, tmp_path):
