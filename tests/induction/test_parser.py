@@ -81,13 +81,13 @@ def build(seed=0, **options):
 
 
 def sentences(*lengths):
-    """x, padding and BPE labels of right-padded sentences."""
+    """x, padding and BPE labels of right-padded sentences, with junk at the pads of x."""
     generator = torch.Generator().manual_seed(1)
     n = max(lengths)
     x = torch.randn(len(lengths), n, D, dtype=torch.float64, generator=generator)
     padding = torch.arange(n) >= torch.tensor(lengths)[:, None]
     labels = torch.randint(0, 2, padding.shape, generator=generator) * 2
-    return x.masked_fill(padding[:, :, None], 0), padding, labels.masked_fill(padding, 1)
+    return x, padding, labels.masked_fill(padding, 1)
 
 
 OPTIONS = [

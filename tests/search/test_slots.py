@@ -5,7 +5,7 @@ import torch
 from synmask.pipeline.search.slots import ROOM, Paths
 
 
-def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses():
+def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses(implementation):
     paths = Paths(torch.tensor([4, 2]), torch.tensor([[[0, 3], [0, 2]], [[1, 2], [1, 0]]]), size=4)
     longer = paths.longer()
     assert longer.slots.tolist() == [[[0, 3, 1], [0, 2, 4]], [[1, 2, 3], [1, 0, 4]]]
@@ -13,7 +13,7 @@ def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses():
     assert [index.tolist() for index in longer.last()] == [[[4], [2]], [[1, 4], [3, 4]]]
 
 
-def test_a_path_stays_as_it_is_while_others_come_and_go():
+def test_a_path_stays_as_it_is_while_others_come_and_go(implementation):
     torch.manual_seed(1)
     paths = Paths.start(5, torch.device("cpu"))
     for _ in range(30):

@@ -289,7 +289,9 @@ class Products(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.skipif(bf16.lacking(torch.empty(0, dtype=torch.bfloat16)), reason="no instructions for bf16")
+@pytest.mark.skipif(
+    bf16.lacking(torch.empty(0, dtype=torch.bfloat16)), reason="a processor without AVX-512 for bf16"
+)
 @pytest.mark.parametrize("count", [1, 127, 128, 200, 300])
 @pytest.mark.parametrize(("wide", "narrow"), [(96, 160), (160, 96), (32, 160)])
 def test_in_bf16_onednn_gets_few_sizes_and_results_stay(count, wide, narrow):

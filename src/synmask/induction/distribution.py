@@ -202,16 +202,9 @@ class _InPyTorch(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        distance: Tensor,
-        height: Tensor,
-        padding: Tensor | None,
-        distance_scale: Tensor,
-        height_scale: Tensor,
-    ) -> Tensor:
-        with torch.autocast(height.device.type, enabled=False):
-            return _InPyTorch._distribution(ctx, distance, height, padding, distance_scale, height_scale)
+    def forward(ctx: Any, *arguments: Tensor | None) -> Tensor:
+        with torch.autocast(arguments[0].device.type, enabled=False):
+            return _InPyTorch._distribution(ctx, *arguments)
 
     @staticmethod
     def _distribution(
@@ -322,7 +315,5 @@ def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
 
     And (B, n, n): the token after that gap, 0 for i >= j. `lower` is of `_triangles`.
     """
-    gap_before = F.pad(
-        distance, (1, 0), value=1e2 * _BEYOND
-    )  # so nothing of a row comes up to it before j > i
+    gap_before = F.pad(distance, (1, 0), value=1e2 * _BEYOND)  # above all that a row has where j <= i
     return torch.add(gap_before[:, None, :], lower, alpha=-1e4 * _BEYOND).cummax(-1)

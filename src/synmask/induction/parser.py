@@ -71,7 +71,7 @@ class GrammarParser(nn.Module):
         """Distances and heights, not calibrated.
 
         Args:
-            x: (B, n, d), what the first encoder layer gets, 0 at pads.
+            x: (B, n, d), what the first encoder layer gets; values at pads are ignored.
             padding: (B, n) bool, True at pads.
             bpe_labels: (B, n) int, 0, 2 or 1 (pad); not read with bpe="none".
 
@@ -94,9 +94,8 @@ class GrammarParser(nn.Module):
         return distance, height
 
     def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
-        for number, convolution in enumerate(self.convolutions):
-            x = x.masked_fill(padding[:, :, None], 0) if number else x
-            x = _norm_tanh(_convolved(convolution, x))
+        for convolution in self.convolutions:
+            x = _norm_tanh(_convolved(convolution, x.masked_fill(padding[:, :, None], 0)))
         if self.attention is None:
             return x
         attended = self.attention(x, padding)

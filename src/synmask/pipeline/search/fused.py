@@ -41,7 +41,7 @@ class FusedLayer:
         self.keys, self.values = keys.mT.contiguous(), values.contiguous()
         self.bias = torch.zeros_like(F.pad(padding, (0, more)), dtype=memory.dtype)
         self.bias.masked_fill_(F.pad(padding, (0, more), value=True), float("-inf"))
-        self.like = memory
+        self.like = memory.new_empty(0, memory.size(-1))
         self.memory: Tensor | None = None
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
