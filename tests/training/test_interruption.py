@@ -406,7 +406,7 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
 @pytest.mark.parametrize(
     ("moment", "where"),
     [
-        ({"kind": "memory", "megabytes": 300}, "for this job"),
+        ({"kind": "memory", "megabytes": 200}, "for this job"),
         ({"kind": "gpu memory", "number": 3}, "on the GPU"),
     ],
 )

@@ -137,10 +137,6 @@ class Continuing(SentenceStage):
 
     settings: ContinuedRun
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "mlm_loss", "phrase_loss", "tree_loss", "valid_loss")
-
     def check(self) -> dict[str, int]:
         super().check()
         most = self.settings.training.batch.tokens

@@ -45,10 +45,6 @@ class FineTuning(SentenceStage):
     keep_checkpoints: bool = True
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "mlm_loss", "valid_loss", *TASKS[self.task].metrics)
-
-    @property
     def batches(self) -> int:
         return 1  # a few sentences: too few to share among workers
 

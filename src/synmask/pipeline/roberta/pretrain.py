@@ -53,10 +53,6 @@ class Pretraining(Stage):
     def shape(self) -> RobertaShape:
         return RobertaShape(**dict(self.settings.model))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "valid_loss", "valid_ppl")
-
     def check(self) -> dict[str, int]:
         most, tokens = self.settings.model.max_positions, self.settings.training.batch.tokens
         if tokens < most:

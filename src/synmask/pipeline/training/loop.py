@@ -7,7 +7,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +96,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             shared = Stop(processes), Peaks(processes + 1)
             job = _Job(stage, run, training, processes, start, *shared, check_lock, stamp, left_out)
             done = _train(job)
-        _write_history(run, stage.heads, done["history"])
+        _write_history(run, done["history"])
         stage.deliver(run, done["history"])
         write_json(run / "train.json", done["summary"])
         checkpoints.deliver(folder, stage.final)
@@ -129,9 +129,9 @@ def _train(job: _Job) -> dict[str, Any]:
     return done
 
 
-def _write_history(run: Path, heads: Sequence[str], history: list[dict[str, Any]]) -> None:
+def _write_history(run: Path, history: list[dict[str, Any]]) -> None:
     with writing(run / "history.csv") as handle:
-        table = csv.DictWriter(handle, heads, lineterminator="\n")
+        table = csv.DictWriter(handle, history[0], lineterminator="\n")
         table.writeheader()
         table.writerows(history)
 
@@ -319,7 +319,7 @@ class _Loop:
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
         checkpoints.drop_stale(self.job.checkpoints)
-        _write_history(self.job.run, self.stage.heads, self.history)
+        _write_history(self.job.run, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
         """Write last.pt: all that resuming needs. It is the same in every worker."""

@@ -34,16 +34,6 @@ class Stage(ABC):
         return self.settings.training.max_epochs
 
     @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The keys of `losses`, in the order of history.csv."""
-
-    @property
-    def heads(self) -> list[str]:
-        """The heads of history.csv, and the keys of an epoch's row."""
-        return ["epoch", "updates", *self.columns, "tokens_per_second", "seconds"]
-
-    @property
     def batches(self) -> int:
         """Number of batches in an update; workers must share them evenly."""
         return self.settings.training.batch.gpus * self.settings.training.batch.updates
@@ -73,7 +63,8 @@ class Stage(ABC):
 
     @abstractmethod
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …)."""
+        """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …),
+        with the same keys after each."""
 
     def judged(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""

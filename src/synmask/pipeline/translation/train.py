@@ -44,11 +44,6 @@ class Translation(Stage):
     keep: int
     templates: Mapping[str, Path]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        bleu = ("valid_bleu",) if self.settings.training.validate_bleu else ()
-        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl", *bleu)
-
     def _task(self) -> GuidedTranslation:
         sides = (self.source, self.target)
         words = [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
