@@ -26,8 +26,7 @@ from synmask.pipeline.roberta.encoded import (
 )
 from synmask.pipeline.roberta.model import HEAD
 from synmask.pipeline.roberta.weights import MASK, load_weights
-from synmask.pipeline.training.losses import LoggedLoss
-from synmask.pipeline.training.masking import collate_masked, draw_mask
+from synmask.pipeline.training.losses import LoggedLoss, collate_masked, draw_mask
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.trainer import fairseq_config
 

@@ -2,26 +2,27 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 
+@dataclass
 class Progress:
     """A line every ten seconds and at the end of each epoch: loss, tokens/s, time left."""
 
-    INTERVAL = 10.0
+    INTERVAL: ClassVar[float] = 10.0
 
-    def __init__(
-        self,
-        say: Callable[[str], None],
-        epoch: int,
-        epochs: int,
-        steps: int,
-        history: list[dict],
-        started: float,
-    ) -> None:
-        self.say, self.epoch, self.epochs, self.steps, self.started = say, epoch, epochs, steps, started
-        self.earlier = sum(row["seconds"] for row in history)
-        self.last = time.perf_counter()
+    say: Callable[[str], None]
+    epoch: int
+    epochs: int
+    steps: int
+    history: list[dict]
+    started: float
+    last: float = field(default_factory=time.perf_counter)
+
+    @property
+    def earlier(self) -> float:
+        return sum(row["seconds"] for row in self.history)
 
     def show(self, totals: Any, step: int) -> None:
         now = time.perf_counter()

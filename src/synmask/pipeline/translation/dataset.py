@@ -9,7 +9,7 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from torch.nn.utils.rnn import pad_sequence
 
 from synmask.pipeline.text.labels import labels_of_ids
-from synmask.pipeline.training.masking import collate_masked, draw_mask
+from synmask.pipeline.training.losses import collate_masked, draw_mask
 
 PADDING = {"bpe_labels": 1, "distances": -1, "heads": -1}  # their values at pads
 
