@@ -1,4 +1,4 @@
-"""What all training objectives share: masked tokens, and sums for fairseq's meters."""
+"""Masked tokens, and sums for fairseq's meters: parts of all training objectives."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
