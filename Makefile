@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
 PINS := requirements/pipeline.txt requirements/fairseq.txt
-KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/pipeline/search/kernel.cpp
+KERNELS := setup.py $(wildcard src/synmask/*/kernel.cpp src/synmask/*/*/kernel.cpp)
 AUDIT := .venv-audit
 DOCS := .venv-docs
 

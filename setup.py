@@ -5,7 +5,11 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNELS = ["src/synmask/induction/kernel.cpp", "src/synmask/pipeline/search/kernel.cpp"]
+KERNELS = [
+    "src/synmask/induction/kernel.cpp",
+    "src/synmask/pipeline/search/kernel.cpp",
+    "src/synmask/pipeline/training/kernel.cpp",
+]
 FLAGS = [
     "-std=c++20",
     "-O3",

@@ -26,7 +26,7 @@ from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.lock import locked
-from synmask.pipeline.training.memory import Peaks
+from synmask.pipeline.training.memory import Peaks, save_memory
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
@@ -36,7 +36,6 @@ CUT = (
     "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
     "disk); run it again"
 )
-SIZES = "256"  # of products, whose code oneDNN keeps; by default 1,024, which takes 0.5 GB
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # else pages on GPU memory
     logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
     torch.set_num_threads(job.training.threads)
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", SIZES)
+    save_memory()
     cfg = job.stage.config(job.run, job.processes)
     if init_method is None:
         return _Loop(job.stage.trainer(cfg), job, rank).run()

@@ -40,12 +40,13 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
 
 
 def _operators() -> Finding:
-    """The C++ operators of P_D and of beam search; without them PyTorch computes the same, more slowly."""
+    """What is built from C++; without it PyTorch computes the same, more slowly or with more memory."""
     here = Path(kernels.__file__).parent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parts = {part: f"synmask.{part.replace('/', '.')}" for part in ("induction", "pipeline/search")}
-        missing = [part for part in parts if not kernels.load(parts[part], here / part / "kernel.cpp")]
+        parts = ("induction", "pipeline.search", "pipeline.training")
+        files = {part: here.joinpath(*part.split("."), "kernel.cpp") for part in parts}
+        missing = [part for part, file in files.items() if not kernels.load(f"synmask.{part}", file)]
     if not missing:
         return True, "C++ operators are built"
     do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"

@@ -1,0 +1,88 @@
+"""Memory for large tensors by kernel.cpp. Each test is a process of its own, since the kernel stays loaded."""
+
+import subprocess
+import sys
+from importlib.machinery import PathFinder
+
+import pytest
+
+import synmask.pipeline.training as training
+
+pytestmark = pytest.mark.skipif(
+    PathFinder.find_spec("kernel", training.__path__) is None, reason="no C++ kernel of training was built"
+)
+START = """
+import random, resource, torch
+from pathlib import Path
+from synmask.pipeline.training.memory import save_memory
+
+save_memory()
+MB = 2**20
+def new(size):
+    return torch.empty(size, dtype=torch.uint8)
+def taken(name):
+    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024
+"""
+
+
+def said(program):
+    """The values that a program prints, as it would read them."""
+    run = [sys.executable, "-c", START + program]
+    return eval(subprocess.run(run, text=True, capture_output=True, check=True).stdout)
+
+
+def test_large_tensors_have_pages_of_their_own():
+    assert (
+        said("print([new(size).data_ptr() % 4096 == 0 for size in (MB // 2, MB, 3 * MB + 1)])") == [True] * 3
+    )
+
+
+def test_no_tensor_overwrites_another():
+    """Of all sizes, small ones and none, too, also where they grow."""
+    assert said("""
+random.seed(1)
+there, wrong = [], 0
+for turn in range(600):
+    if len(there) > 40:
+        tensor, value = there.pop(random.randrange(len(there)))
+        wrong += int((tensor != value).sum())
+    size = random.choice((0, 100, random.randrange(MB), random.randrange(8 * MB)))
+    tensor = new(size)
+    if turn % 7 == 0:
+        tensor.resize_(2 * size)
+    there.append((tensor.fill_(turn % 251), turn % 251))
+print(wrong)
+""") == 0  # fmt: skip
+
+
+def test_batches_of_other_sizes_find_room_in_the_memory_of_those_before():
+    """At most 1/16 more than the largest needs, whatever comes after it."""
+    before, largest, after = said("""
+random.seed(1)
+def batch(size):
+    return [new(round(size * random.uniform(0.5, 1))).fill_(1) for _ in range(60)]
+before, most = taken("VmRSS:"), 0
+for largest in (4, *(random.uniform(1, 4) for _ in range(30))):
+    kept = batch(largest * MB)
+    most = max(most, sum(each.numel() for each in kept))
+    del kept
+print((before, most, taken("VmHWM:")))
+""")
+    assert largest <= after - before <= largest * (1 + 1 / 16) * (1 + 1 / 8) + 8 * 2**20
+
+
+def test_free_blocks_are_given_back_before_memory_is_short():
+    """And then the error is PyTorch's."""
+    fits, error = said("""
+kept = [new(40 * MB) for _ in range(5)]
+taken_now = taken("VmSize:")
+del kept
+resource.setrlimit(resource.RLIMIT_AS, (taken_now + 5 * MB, taken_now + 5 * MB))
+fits = new(10 * MB).numel() == 10 * MB
+try:
+    new(1000 * MB)
+except RuntimeError as raised:
+    print((fits, str(raised)))
+""")
+    assert fits
+    assert "can't allocate memory" in error
