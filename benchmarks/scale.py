@@ -10,10 +10,9 @@ that vocabulary, sentences and pairs of symbols grow with the text, as in real t
 Steps up to "binarise" are the workflow's commands, with multi30k-small's settings, one thread each. "start"
 is all that a training of `--system` at the size of `--corpus` does before its first update, with Python's
 start: checks, data, model, and the order of the first epoch's batches. An update should cost the same with
-any corpus. --symbols fills both vocabularies up to so many, with symbols that no sentence has: Multi30k's
-words cannot make those of ASPEC. "decode" translates the corpus' first 2,000 lines with the model after these
-updates: after few, most translations have the greatest length. Prints CPU seconds (user and system) and peak
-memory; --output draws them, too.
+any corpus. "decode" translates the corpus' first 2,000 lines with the model after these updates: after few,
+most translations have the greatest length. Prints CPU seconds (user and system) and peak memory; --output
+draws them, too.
 """
 
 import argparse
@@ -99,16 +98,10 @@ def preparing(place: Path) -> dict[str, list[list[str]]]:
     return steps | {"binarise": [["binarise", *where]]}
 
 
-def fill(vocabulary: Path, symbols: int) -> None:
-    """Add symbols to a dictionary until it has so many."""
-    lines = vocabulary.read_text(encoding="utf-8").splitlines()
-    lines += [f"filler{number} 1" for number in range(len(lines), symbols)]
-    vocabulary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
 def training(data: Path, place: Path, corpus: str, system: str, updates: int) -> None:
     """Start a training, take some updates, write `data`/model.pt, and print the costs as JSON."""
     from synmask.pipeline.config import load, project_files, read_all
+    from synmask.pipeline.training.memory import save_memory
     from synmask.pipeline.translation.average import ModelText, save_model
     from synmask.pipeline.translation.train import Translation  # isort: split
 
@@ -116,6 +109,7 @@ def training(data: Path, place: Path, corpus: str, system: str, updates: int) ->
     from fairseq.data import iterators
 
     torch.set_num_threads(1)
+    save_memory()
     config = load(read_all(project_files(ROOT)))
     direction = "-".join(config.corpora[corpus].languages[:2])
     stage = Translation(config.run_settings(corpus, direction, system), 1, data, SOURCE, TARGET, 1, {})
@@ -143,7 +137,7 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measured(mirror: Path, pairs: int, symbols: int, words: list[str]) -> list[dict]:
+def measured(mirror: Path, pairs: int, words: list[str]) -> list[dict]:
     """A row for each step with a corpus of so many pairs; they are printed, too."""
     rows = []
 
@@ -157,8 +151,6 @@ def measured(mirror: Path, pairs: int, symbols: int, words: list[str]) -> list[d
         for step, commands in preparing(place).items():
             spent = [run(["-m", "synmask.pipeline.cli", *command]) for command in commands]
             note(step, sum(seconds for seconds, *_ in spent), max(memory for _, memory, _ in spent))
-        for language in LANGUAGES:
-            fill(place / f"bin/dict.{language}.txt", symbols)
         *_, last = run([__file__, "--train", f"{place}/bin", *words])[2].splitlines()
         found = json.loads(last)
         note("start", found["seconds"], found["memory"])
@@ -183,7 +175,6 @@ def main() -> None:
     parser.add_argument("--corpus", default="multi30k-small", help="whose model size and batches")
     parser.add_argument("--system", default="grammar")
     parser.add_argument("--updates", type=int, default=5)
-    parser.add_argument("--symbols", type=int, default=0, help="of each vocabulary, at least")
     parser.add_argument("--output", type=Path, help="the figure, without its ending")
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -195,7 +186,7 @@ def main() -> None:
     words = ["--corpus", args.corpus, "--system", args.system, "--updates", str(args.updates)]
     print(machine.described("torch", "fairseq"), end="\n\n")
     print("| pairs | step | CPU s | MB |\n|---:|---|---:|---:|")
-    rows = [row for pairs in args.pairs for row in measured(args.mirror, pairs, args.symbols, words)]
+    rows = [row for pairs in args.pairs for row in measured(args.mirror, pairs, words)]
     if args.output:
         draw(pd.DataFrame(rows), "pairs", "step", args.output)
 
