@@ -39,11 +39,11 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *b
         if part in run and part not in but and carried.get(part) != run[part]:
             there, here = carried.get(part), run[part]
             if isinstance(there, Mapping) and isinstance(here, Mapping):
-                there, here = _first_difference(there, here)
+                there, here = first_difference(there, here)
             raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
 
 
-def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str]:
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str]:
     """The first setting with different values, as "training.lr: 0.1" and "training.lr: 0.2"."""
     one, other = flat(dict(one)), flat(dict(other))
     key = next((key for key in sorted({*one, *other}) if one.get(key) != other.get(key)), "")

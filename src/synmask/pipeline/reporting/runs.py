@@ -19,6 +19,7 @@ from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.config.table_plan import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.files import UserError, read_csv, read_json
+from synmask.pipeline.owner import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.tasks import TASKS
 
@@ -189,19 +190,11 @@ def _same(runs: pd.DataFrame, key: str) -> None:
     for _, run in runs[runs[key] != first[key]].iterrows():
         one, other = first[key], run[key]
         if key in SETTINGS:
-            one, other = _first_difference(json.loads(one), json.loads(other))
+            one, other = first_difference(json.loads(one), json.loads(other))
         raise UserError(
             f"{key} differ between {describe(first)} ({one}) and {describe(run)} ({other}); "
             "make the older run again"
         )
-
-
-def _first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
-    """The first key with different values: "training.lr: 0.1", "training.lr: 0.2"."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
-        return _first_difference(one.get(key), other.get(key), f"{path}.{key}")
-    return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
 
 
 def _finite(value: Any) -> float:

@@ -144,14 +144,11 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
             without words, a file without trees; the message names file and line.
     """
     path = Path(path)
-    if path.is_dir():
-        files = {str(file): read_lines(file) for file in sorted(path.rglob("*.mrg")) if file.is_file()}
-    else:
-        files = {str(path): read_lines(path)}
+    files = sorted(path.rglob("*.mrg")) if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
-    for name, lines in files.items():
-        yield from trees_of(lines, name)
+    for file in files:
+        yield from trees_of(read_lines(file), str(file))
 
 
 def read_heads(path: Path) -> Iterator[list[int]]:

@@ -2,7 +2,6 @@
 
 import csv
 import logging
-import os
 import re
 import socket
 import sys

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from fairseq.data import Dictionary
+from tabulate import tabulate
 
 from synmask.pipeline.config import Config, as_json, read_published
 from synmask.pipeline.config.base import sides
@@ -197,12 +198,8 @@ HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "d
 
 def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    table = [HEAD, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for first, *others in table:
-        cells = [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
-        yield "  ".join(cells)
-    yield ""
+    sides = ("left", *["right"] * (len(HEAD) - 1))
+    yield tabulate(map(_cells, rows), HEAD, tablefmt="plain", colalign=sides, disable_numparse=True) + "\n"
     yield f"trainings  {sum(row.count for row in rows)}, {sum(row.done for row in rows)} of them done"
     each = [row.hours for row in rows for _ in range(row.left)]
     for number in sorted({1, gpus}):
