@@ -1,10 +1,12 @@
 """Memory for large tensors by kernel.cpp. Each test is a process of its own, since the kernel stays loaded."""
 
+import json
 import subprocess
 import sys
 from importlib.machinery import PathFinder
 
 import pytest
+import torch
 
 import synmask.pipeline.training as training
 
@@ -86,3 +88,34 @@ except RuntimeError as raised:
 """)
     assert fits
     assert "can't allocate memory" in error
+
+
+TRAIN = """
+import sys, torch
+from synmask.pipeline import cli
+from synmask.pipeline.training import loop
+if sys.argv.pop(1) == "without":
+    loop.save_memory = lambda: None
+try:
+    cli.main(sys.argv[1:])
+finally:
+    print(torch.empty(2**20).data_ptr() % 4096 == 0)
+"""
+
+
+def test_a_training_uses_it_and_gives_the_same_model(corpus, tmp_path, grammar_settings):
+    """Of a size that has large tensors."""
+    grammar_settings["model"] |= {"embed_dim": 256, "ffn_dim": 1024}
+    models = []
+    for kind in ("with", "without"):
+        run = tmp_path / kind
+        words = ["--data", corpus / "bin", "--run", run, "--settings", json.dumps(grammar_settings)]
+        words = ["train", *words, "--source", "de", "--target", "en", "--seed", "1", "--keep", "1"]
+        line = [sys.executable, "-c", TRAIN, kind, *map(str, words)]
+        said = subprocess.run(line, text=True, capture_output=True, check=True).stdout
+        assert said.endswith(f"{kind == 'with'}\n")
+        [saved] = (run / "checkpoints").glob("epoch*.pt")
+        models.append(torch.load(saved, weights_only=False)["model"])
+    one, other = models
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
