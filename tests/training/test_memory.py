@@ -35,7 +35,7 @@ def said(program):
 
 def test_large_tensors_have_pages_of_their_own():
     assert (
-        said("print([new(size).data_ptr() % 4096 == 0 for size in (MB // 2, MB, 3 * MB + 1)])") == [True] * 3
+        said("print([new(size).data_ptr() % 4096 == 0 for size in (MB // 4, MB, 3 * MB + 1)])") == [True] * 3
     )
 
 

@@ -16,7 +16,7 @@
 
 namespace synmask {
 
-constexpr size_t LEAST = 512 << 10;  // bytes of a large block; malloc has the others
+constexpr size_t LEAST = 256 << 10;  // bytes of a large block; malloc has the others
 constexpr size_t PAGE = 4096;
 constexpr size_t SPARE = 16;  // 1/16 of the blocks may be free at the peak
 constexpr size_t WASTE = 8;   // 1/8 of a block may be too much

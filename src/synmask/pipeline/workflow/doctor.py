@@ -48,9 +48,9 @@ def _operators() -> Finding:
         files = {part: here.joinpath(*part.split("."), "kernel.cpp") for part in parts}
         missing = [part for part, file in files.items() if not kernels.load(f"synmask.{part}", file)]
     if not missing:
-        return True, "C++ operators are built"
+        return True, "C++ kernels are built"
     do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"
-    return False, f"C++ operators of {', '.join(missing)} are missing, and PyTorch is slower: {do}"
+    return False, f"kernels of {', '.join(missing)} are missing, so PyTorch takes more time or memory: {do}"
 
 
 def _torch() -> Finding:
