@@ -40,7 +40,7 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
 
 
 def _operators() -> Finding:
-    """What is built from C++; without it PyTorch computes the same, more slowly or with more memory."""
+    """The kernels built from C++; without them PyTorch computes the same in more time or memory."""
     here = Path(kernels.__file__).parent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
