@@ -5,11 +5,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNELS = [
-    "src/synmask/induction/kernel.cpp",
-    "src/synmask/pipeline/search/kernel.cpp",
-    "src/synmask/pipeline/training/kernel.cpp",
-]
+KERNELS = sorted(path.as_posix() for path in Path("src").rglob("kernel.cpp"))
 FLAGS = [
     "-std=c++20",
     "-O3",

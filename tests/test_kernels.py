@@ -1,6 +1,5 @@
 """C++ operators are used only if they were built from the present source."""
 
-import re
 import shutil
 import subprocess
 import sys
@@ -60,16 +59,14 @@ def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path)
     assert said() == f"True {where}\n"
 
 
-def test_each_kernel_is_built_and_shipped_with_its_source():
+def test_each_kernel_is_shipped_with_its_source():
     """`load` compares the source with that of the build."""
     root = Path(__file__).parents[1]
-    kernels = {str(path.relative_to(root)) for path in root.glob("src/**/*.cpp")}
-    assert kernels == set(re.findall(r'"(src/.+\.cpp)"', (root / "setup.py").read_text()))
     data = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     shipped = {
-        str(path.relative_to(root))
+        path
         for package, patterns in data.items()
         for pattern in patterns
         for path in root.joinpath("src", *package.split(".")).glob(pattern)
     }
-    assert kernels <= shipped
+    assert {*root.glob("src/**/*.cpp")} <= shipped
