@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError
 from synmask.pipeline.provenance import commit
 
@@ -43,11 +42,12 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *b
             raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
 
 
-def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str]:
+def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
     """The first setting with different values, as "training.lr: 0.1" and "training.lr: 0.2"."""
-    one, other = flat(dict(one)), flat(dict(other))
-    key = next((key for key in sorted({*one, *other}) if one.get(key) != other.get(key)), "")
-    return f"{key}: {one.get(key)}", f"{key}: {other.get(key)}"
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
+        return first_difference(one.get(key), other.get(key), f"{path}.{key}")
+    return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
 
 
 def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:

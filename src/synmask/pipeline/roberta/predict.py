@@ -74,20 +74,20 @@ def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[
     Raises:
         UserError: a file is missing, or is not a run's scores of this part; or they are of several tasks.
     """
-    models, scores = {}, {}
-    for model, path in runs:
+    scores, seeds, tasks = [], [], []
+    for _, path in runs:
         run = read_object(path)
         try:
-            task, seed = run["task"], int(run["seed"])
-            metric = TASKS[task].metrics[0]
-            models[seed], scores[seed] = (model, task), float(run["scores"][part][metric])
+            tasks.append(run["task"])
+            seeds.append(int(run["seed"]))
+            scores.append(float(run["scores"][part][TASKS[run["task"]].metrics[0]]))
         except (KeyError, TypeError, ValueError):
             raise UserError(f"{path}: no seed with a score of its task's {part}; score it again") from None
-        if (first := next(iter(models.values()))[1]) != task:
-            raise UserError(f"{path}: scores of {task}, not of {first}")
-    best = max(scores, key=scores.get)  # the first of equal ones
-    model, task = models[best]
-    return model, {"task": task, "seed": best, "metric": metric, "scores": scores}
+        if tasks[0] != tasks[-1]:
+            raise UserError(f"{path}: scores of {tasks[-1]}, not of {tasks[0]}")
+    place, metric = scores.index(max(scores)), TASKS[tasks[0]].metrics[0]
+    told = {"seed": seeds[place], "metric": metric, "scores": dict(zip(seeds, scores, strict=True))}
+    return runs[place][0], {"task": tasks[0]} | told
 
 
 def read_tuned(

@@ -144,7 +144,7 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
             without words, a file without trees; the message names file and line.
     """
     path = Path(path)
-    files = sorted(path.rglob("*.mrg")) if path.is_dir() else [path]
+    files = sorted(filter(Path.is_file, path.rglob("*.mrg"))) if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
     for file in files:

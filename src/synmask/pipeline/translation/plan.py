@@ -198,8 +198,8 @@ HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "d
 
 def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    sides = ("left", *["right"] * (len(HEAD) - 1))
-    yield tabulate(map(_cells, rows), HEAD, tablefmt="plain", colalign=sides, disable_numparse=True) + "\n"
+    aligned = ("left", *["right"] * (len(HEAD) - 1))
+    yield tabulate(map(_cells, rows), HEAD, tablefmt="plain", colalign=aligned, disable_numparse=True) + "\n"
     yield f"trainings  {sum(row.count for row in rows)}, {sum(row.done for row in rows)} of them done"
     each = [row.hours for row in rows for _ in range(row.left)]
     for number in sorted({1, gpus}):
