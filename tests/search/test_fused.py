@@ -30,13 +30,19 @@ def layer_of(d, heads, ffn):
     return Namespace(self_attn=own, encoder_attn=other, **dict(zip(names, norms, strict=True)), **fc)
 
 
-@pytest.mark.parametrize(("d", "heads", "ffn"), [(32, 2, 40), (96, 3, 100)])
+BF16 = pytest.param(
+    "bf16", marks=pytest.mark.skipif(not fused.PAIRS, reason="a processor without AVX-512's bf16")
+)
+
+
+@pytest.mark.parametrize("precision", ["fp32", BF16])
+@pytest.mark.parametrize(("d", "heads", "ffn"), [(32, 2, 40), (96, 3, 99)])
 @pytest.mark.parametrize(("sentences", "width"), [(1, 1), (7, 1), (45, 5), (3, 12)])
 @pytest.mark.parametrize("n", [1, 21])
 @torch.inference_mode()
-def test_layer(d, heads, ffn, sentences, width, n):
+def test_layer(precision, d, heads, ffn, sentences, width, n):
     torch.manual_seed(1)
-    layer, products = layer_of(d, heads, ffn), Products()
+    layer, products = layer_of(d, heads, ffn), Products(precision)
     states, padding = torch.randn(n, sentences + 2, d) * 3, torch.zeros(sentences + 2, n, dtype=torch.bool)
     padding[1::2, n // 2 + 1 :] = True
     cross = CrossAttention(products, layer.encoder_attn, states, padding)
@@ -48,18 +54,37 @@ def test_layer(d, heads, ffn, sentences, width, n):
         x = torch.randn(*paths.slots.shape[:2], d)
         bias = torch.randn(len(x), heads, 1, step + 1) if step % 2 else None
         expected, found = (one(x, paths, bias) for one in both)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        near = 1e-4 if precision == "fp32" else 2**-4  # PyTorch's outputs are rounded, too
+        torch.testing.assert_close(found, expected, rtol=near, atol=near)
         parents = torch.randint(paths.slots.size(1), (sentences, width))
         on = torch.arange(len(x) - sentences, len(x)).flip(0)[:, None]  # the first two end
         paths = paths.chosen(on, parents)
 
 
+@pytest.mark.skipif(not fused.PAIRS, reason="a processor without AVX-512's bf16")
+@torch.inference_mode()
+def test_bf16_rounds_inputs_and_weights_alone():
+    torch.manual_seed(1)
+    linear = nn.Linear(64, 50)
+    linear.weight.copy_(linear.weight.bfloat16())
+    for rows in (1, 8, 13):
+        x = torch.randn(rows, 1, 64).bfloat16().float()
+        never = torch.zeros(50, dtype=torch.bool)
+        expected = continuations.best([linear(x)], torch.zeros(rows, 1), 10, never)
+        found = torch.ops.synmask.best_after(
+            x, Products("bf16").panels(linear), torch.zeros(rows, 1), 10, never
+        )
+        torch.testing.assert_close(found[0], expected[0])
+        assert torch.equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("sentences", "width", "vocabulary"), [(1, 1, 33), (30, 5, 64), (4, 7, 301)])
 @pytest.mark.parametrize("bias", [True, False])
 @torch.inference_mode()
-def test_best(sentences, width, vocabulary, bias):
+def test_best(precision, sentences, width, vocabulary, bias):
     torch.manual_seed(1)
-    output, products = nn.Linear(32, vocabulary, bias=bias), Products()
+    output, products = nn.Linear(32, vocabulary, bias=bias), Products(precision)
     x, score = torch.randn(sentences, width, 32) * 4, -torch.rand(sentences, width) * 9
     score[:, 1:2] = -math.inf
     never = torch.zeros(vocabulary, dtype=torch.bool)
@@ -76,7 +101,7 @@ def test_best(sentences, width, vocabulary, bias):
 def test_what_is_not_fused(monkeypatch):
     layer, memory = layer_of(32, 2, 40), torch.randn(3, 2, 64)
     assert fused.fuses(Products(), layer, memory)
-    assert not fused.fuses(Products("bf16"), layer, memory)
+    assert fused.fuses(Products("bf16"), layer, memory) == fused.PAIRS
     assert not fused.fuses(Products(), layer, memory.double())
     assert not fused.fuses(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
     assert not fused.fuses(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel

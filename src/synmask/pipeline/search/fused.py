@@ -11,13 +11,15 @@ from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
 
 WIDE = 16  # numbers that kernel.cpp adds up side by side
+PAIRS = torch.cpu._is_avx512_bf16_supported()  # multiplied by one instruction
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
     """Whether the operators are there and take a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % WIDE == 0
-    return extension.FUSED and extension.serve(memory) and products.rounded is None and fits
+    multiplied = products.rounded is None or PAIRS
+    return extension.FUSED and extension.serve(memory) and multiplied and fits
 
 
 class FusedLayer:
@@ -57,4 +59,4 @@ def best(
     products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`continuations.best` by the logits of the states x (S, W, d)."""
-    return torch.ops.synmask.best_after(x, products.panels(output), score, count, never)
+    return torch.ops.synmask.best_after(x, products.panels(output, exact=True), score, count, never)

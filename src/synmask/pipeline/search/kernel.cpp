@@ -1,5 +1,6 @@
 // Beam search on a CPU: attention along the paths of hypotheses (cached_attention.py), their best continuations
-// (continuations.py), and both with all that lies between them (fused.py), by AVX-512. Tensors are float32.
+// (continuations.py), and both with all that lies between them (fused.py), by AVX-512. Tensors are float32; weights
+// may be in bfloat16 there.
 //
 // The bytes of the results do not depend on the number of threads: one thread computes a sentence, and every sum has
 // a fixed order. Without fused.py's, they do not depend on the processor: exp is our own, and products are not fused
@@ -22,6 +23,7 @@
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
 #define EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))  // the same sums, more of them at once
 #define FUSED
+#include <immintrin.h>
 #else
 #define EVERY_PROCESSOR
 #endif
@@ -51,12 +53,24 @@ INLINE Floats exponential(Floats x) {
   return sum * std::bit_cast<Floats>((std::bit_cast<Whole>(shifted) + 127) << 23);
 }
 
+using Half __attribute__((vector_size(WIDE * sizeof(float) / 2))) = float;
+using Quarter __attribute__((vector_size(WIDE * sizeof(float) / 4))) = float;
+
+INLINE Half low(Floats x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); }
+INLINE Half high(Floats x) { return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15); }
+INLINE Quarter low(Half x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3); }
+INLINE Quarter high(Half x) { return __builtin_shufflevector(x, x, 4, 5, 6, 7); }
+
 INLINE float total(Floats x) {
-  using Half __attribute__((vector_size(WIDE * sizeof(float) / 2))) = float;
-  using Quarter __attribute__((vector_size(WIDE * sizeof(float) / 4))) = float;
-  const Half half = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
-  const Quarter sums = __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
+  const Half half = low(x) + high(x);
+  const Quarter sums = low(half) + high(half);
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+INLINE float largest(Floats x) {
+  const Half half = low(x) > high(x) ? low(x) : high(x);
+  const Quarter tops = low(half) > high(half) ? low(half) : high(half);
+  return std::max(std::max(tops[0], tops[2]), std::max(tops[1], tops[3]));
 }
 
 // The first `count` numbers, and `rest` in the other places.
@@ -82,9 +96,7 @@ INLINE float largest(const float* x, int64_t count) {
   int64_t k = 0;
   for (; k + WIDE <= count; k += WIDE) tops = larger(load(x + k), tops);
   if (k < count) tops = larger(load_some(x + k, count - k, -INFINITE), tops);
-  float top = tops[0];
-  for (int64_t lane = 1; lane < WIDE; ++lane) top = std::max(top, tops[lane]);
-  return top;
+  return largest(tops);
 }
 
 // The sum of e^(x - top).
@@ -151,6 +163,14 @@ struct Attention {
   // result (head) = the mean of the rows of `values` by `weights` (t).
   INLINE void mix(float* result, const float* values, const int64_t* slots, const float* weights, float factor) const {
     int64_t e = 0;
+    for (; e + 2 * WIDE <= head; e += 2 * WIDE) {
+      Floats sums = {}, more = {};
+      for (int64_t j = 0; j < length; ++j) {
+        const float* row = values + (slots ? slots[j] : j) * memory_slot + e;
+        sums += weights[j] * load(row), more += weights[j] * load(row + WIDE);
+      }
+      store(result + e, sums * factor), store(result + e + WIDE, more * factor);
+    }
     for (; e + WIDE <= head; e += WIDE) {
       Floats sums = {};
       for (int64_t j = 0; j < length; ++j) sums += weights[j] * load(values + (slots ? slots[j] : j) * memory_slot + e);
@@ -360,31 +380,87 @@ INLINE void by_tiles(int64_t rows, Tiled tiled) {
   }
 }
 
-// A linear layer, as `Products.panels` orders it: for each panel of its outputs the weights (from, PANEL), then the bias.
+#define AVX512_BF16 __attribute__((target("arch=x86-64-v4,avx512bf16")))
+using Pair = int32_t;  // two numbers in bfloat16
+
+// x (rows, count) in bfloat16; count is a multiple of PANEL.
+AVX512_BF16 inline void to_pairs(const float* x, int64_t x_row, int64_t rows, int64_t count, Pair* out) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < count; k += PANEL, out += WIDE) {
+      const __m512 first = _mm512_loadu_ps(x + r * x_row + k), second = _mm512_loadu_ps(x + r * x_row + k + WIDE);
+      _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(second, first));
+    }
+}
+
+// What becomes of a tile of a product: it joins the bias and `plus`, or is cut off at 0.
+struct Finish {
+  float* out;
+  const float *bias, *plus;
+  bool relu;
+  int64_t to;  // from row to row
+
+  template <int R>
+  INLINE void operator()(const Floats (&sums)[R][2], int64_t row, int64_t column) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int c = 0; c < 2; ++c) {
+        const int64_t place = (row + r) * to + column + c * WIDE;
+        Floats value = sums[r][c] + load(bias + c * WIDE);
+        if (plus) value += load(plus + place);
+        if (relu) value = larger(value, Floats{});
+        store(out + place, value);
+      }
+  }
+};
+
+// x (R, k) times y (k, PANEL), both in pairs; the products are added in float32.
+template <int R>
+AVX512_BF16 void tile_of_pairs(const Pair* x, const float* y, int64_t k, const Finish& finish, int64_t row, int64_t column) {
+  Floats sums[R][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = Floats{};
+  for (int64_t j = 0; j < k; ++j) {
+    const __m512bh first = (__m512bh)load(y + j * PANEL), second = (__m512bh)load(y + j * PANEL + WIDE);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m512bh pair = (__m512bh)_mm512_set1_epi32(x[r * k + j]);
+      sums[r][0] = (Floats)_mm512_dpbf16_ps((__m512)sums[r][0], pair, first);
+      sums[r][1] = (Floats)_mm512_dpbf16_ps((__m512)sums[r][1], pair, second);
+    }
+  }
+  finish(sums, row, column);
+}
+
+// A linear layer, as `Products.panels` orders it: for each panel of its outputs the weights, a line of PANEL for each
+// input or for each pair of inputs in bfloat16, then the bias.
 struct Linear {
   const float* packed;
-  int64_t from, count;  // inputs; panels
+  bool paired;
+  int64_t lines, from, count;  // lines of weights; inputs; panels
 
-  explicit Linear(const at::Tensor& x) : packed(x.const_data_ptr<float>()), from(x.size(1) - 1), count(x.size(0)) {
-    TORCH_CHECK(x.is_contiguous() && x.size(2) == PANEL, "packed (panels, from + 1, 32)");
+  explicit Linear(const at::Tensor& x)
+      : packed(static_cast<const float*>(x.const_data_ptr())), paired(x.scalar_type() == at::kBFloat16), lines(x.size(1) - 1),
+        from(paired ? 2 * lines : lines), count(x.size(0)) {
+    TORCH_CHECK(x.is_contiguous() && x.size(2) == (paired ? 2 : 1) * PANEL && (paired || x.scalar_type() == at::kFloat), "packed: order");
   }
   int64_t to() const { return count * PANEL; }
 
   // out (rows, to) = x (rows, from) by the layer, plus `plus` (rows, to), or cut off at 0
   INLINE void operator()(const float* x, int64_t x_row, int64_t rows, float* out, const float* plus, bool relu) const {
+    static thread_local std::vector<Pair> pairs;
+    if (paired) {
+      pairs.resize(rows * lines);
+      to_pairs(x, x_row, rows, from, pairs.data());
+    }
     for (int64_t panel = 0; panel < count; ++panel) {
-      const float *weight = packed + panel * (from + 1) * PANEL, *bias = weight + from * PANEL;
+      const float *weight = packed + panel * (lines + 1) * PANEL, *bias = weight + lines * PANEL;
+      const Finish finish{out, bias, plus, relu, to()};
       by_tiles(rows, [&]<int R>(int64_t row) INLINE_LAMBDA {
+        if (paired) return tile_of_pairs<R>(pairs.data() + row * lines, weight, lines, finish, row, panel * PANEL);
         Floats sums[R][2];
         tile<R, 2>(x + row * x_row, x_row, weight, PANEL, from, sums);
-        for (int r = 0; r < R; ++r)
-          for (int c = 0; c < 2; ++c) {
-            const int64_t place = (row + r) * to() + panel * PANEL + c * WIDE;
-            Floats value = sums[r][c] + load(bias + c * WIDE);
-            if (plus) value += load(plus + place);
-            if (relu) value = larger(value, Floats{});
-            store(out + place, value);
-          }
+        finish(sums, row, panel * PANEL);
       });
     }
   }
@@ -426,7 +502,7 @@ INLINE void attend_source(const float* query, int64_t width, int64_t heads, int6
         }
       }
       for (int r = 0; r < R; ++r) {
-        const float top = largest(reinterpret_cast<const float*>(&tops[r]), WIDE);
+        const float top = largest(tops[r]);
         Floats all = {};
         for (int64_t j = 0; j < n; j += WIDE) {
           const Floats weight = exponential(load(scores + r * n + j) - top);

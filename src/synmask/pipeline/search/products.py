@@ -18,8 +18,9 @@ class Products:
     On a CPU, oneDNN multiplies faster than PyTorch's `linear` if it may order the weights first.
 
     Args:
-        precision: "fp32", or "bf16": inputs, weights and outputs are rounded to bfloat16. A CPU without
-            instructions for bf16 multiplies in float32, which differs in the order of the sums alone.
+        precision: "fp32", or "bf16": inputs, weights and outputs are rounded to bfloat16 (by fused.py's
+            operators inputs and weights alone). A CPU without instructions for bf16 multiplies in float32,
+            which differs in the order of the sums alone.
     """
 
     def __init__(self, precision: str = "fp32") -> None:
@@ -45,11 +46,19 @@ class Products:
             self.packed[layers] = _packed(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
-    def panels(self, *layers: nn.Linear) -> Tensor:
-        """The layers' weights for fused.py, in float32: for 32 outputs at a time those of the inputs, then
-        the bias, (panels, d + 1, 32)."""
+    def panels(self, *layers: nn.Linear, exact: bool = False) -> Tensor:
+        """The layers' weights for fused.py: for 32 outputs at a time those of the inputs, then the bias.
+
+        Args:
+            exact: never in bf16.
+
+        Returns:
+            (panels, d + 1, 32); in bf16 (panels, d / 2 + 1, 64) with d rounded up to a multiple of 32, the
+            weights of two inputs side by side, and the bits of the bias in float32.
+        """
         if layers not in self.ordered:
-            self.ordered[layers] = _panels(*_joined(layers))
+            panels = _panels(*_joined(layers))
+            self.ordered[layers] = panels if exact or self.rounded is None else _in_pairs(panels)
         return self.ordered[layers]
 
 
@@ -62,6 +71,12 @@ def _panels(weight: Tensor, bias: Tensor | None) -> Tensor:
     bias = weight.new_zeros(len(weight)) if bias is None else bias
     columns = F.pad(torch.cat([weight.T, bias[None]]), (0, -len(weight) % PANEL))
     return columns.unflatten(1, (-1, PANEL)).transpose(0, 1).contiguous()
+
+
+def _in_pairs(panels: Tensor) -> Tensor:
+    weight, bias = panels[:, :-1], panels[:, -1:].contiguous()
+    weight = F.pad(weight, (0, 0, 0, -weight.size(1) % PANEL)).to(torch.bfloat16)
+    return torch.cat([weight.unflatten(1, (-1, 2)).mT.flatten(2), bias.view(torch.bfloat16)], dim=1)
 
 
 def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
