@@ -66,17 +66,15 @@ class SelfAttention(nn.Module):
         nn.init.xavier_uniform_(self.out_proj.weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Tensor, padding: Tensor | None, attend: Attend | None = None) -> Tensor:
-        """x (n, B, d), padding (B, n) or None: no pads → (n, B, d)."""
+    def forward(self, x: Tensor, bias: Tensor | None, attend: Attend | None = None) -> Tensor:
+        """x (n, B, d), bias (B, 1, 1, n), added to the scores, or None → (n, B, d)."""
         if attend is not None:
             return guided(self, x, attend)
         query, key, value = (
             by_head(one, self.num_heads)
             for one in (self.q_proj(x) * self.scaling, self.k_proj(x), self.v_proj(x))
         )
-        bias = None
-        if padding is not None:
-            bias = query.new_zeros(padding.shape).masked_fill(padding, float("-inf"))[:, None, None]
+        bias = None if bias is None else bias.to(query.dtype)
         if query.device.type == "cpu":
             context = attention(query, key, value, bias, self.dropout_module)
         else:
@@ -106,9 +104,9 @@ class EncoderLayer(nn.Module):
         self.fc2 = nn.Linear(shape.ffn_dim, shape.embed_dim)
         self.final_layer_norm = nn.LayerNorm(shape.embed_dim)
 
-    def forward(self, x: Tensor, padding: Tensor | None, attend: Attend | None = None) -> Tensor:
-        """x (n, B, d), padding (B, n) or None: no pads → (n, B, d). With `attend`, a guide attends."""
-        attended = self.self_attn(x, padding, attend)
+    def forward(self, x: Tensor, bias: Tensor | None, attend: Attend | None = None) -> Tensor:
+        """x and bias as for `SelfAttention` → (n, B, d). With `attend`, a guide attends."""
+        attended = self.self_attn(x, bias, attend)
         x = self.self_attn_layer_norm(x + self.dropout_module(attended))
         hidden = self.activation_dropout_module(self.activation_fn(self.fc1(x)))
         return self.final_layer_norm(x + self.dropout_module(self.fc2(hidden)))
@@ -123,13 +121,15 @@ def encode(
 ) -> tuple[Tensor, Any]:
     """Embedded sentences x (B, n, d), 0 at pads, through all layers → states (n, B, d), the guide's state."""
     prepared = None if guide is None else guide.prepare(x, padding, annotations)
+    x, bias = x.transpose(0, 1).contiguous(), None
     # On a GPU, to look for pads would take longer than to mask none: the host would wait.
-    x, pads = x.transpose(0, 1), padding if padding.device.type != "cpu" or padding.any() else None
+    if padding.device.type != "cpu" or padding.any():
+        bias = x.new_zeros(padding.shape).masked_fill(padding, float("-inf"))[:, None, None]
     for index, layer in enumerate(layers):
         attend = None
         if guide is not None and index < guide.layers:
             attend = partial(guide.context, prepared=prepared, layer=index)
-        x = layer(x, pads, attend)
+        x = layer(x, bias, attend)
     return x, prepared
 
 

@@ -229,7 +229,8 @@ class _InPyTorch(torch.autograd.Function):
         logits, weight = _weights(height_scale * height)
         # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
         # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
-        inverse = (weight[:, None, :] * upper @ upper).add_(above.mT).reciprocal_()
+        sums = torch.baddbmm(above.mT, weight[:, None, :] * upper, upper.expand(batch, n, n))
+        inverse = sums.reciprocal_()
         through = torch.empty_like(sides)
         torch.bmm(sides[1], inverse.mT, out=through[0])
         torch.bmm(sides[0], inverse, out=through[1])
@@ -253,13 +254,13 @@ class _InPyTorch(torch.autograd.Function):
         height, distance_scale, height_scale, where, over, inside, *factors = ctx.saved_tensors
         sides, logits, weight, inverse, through, share = factors
         lower, upper, _ = ctx.triangles
-        grad_weight = (grad * share).sum(1)
-        grad = grad * weight[:, None, :]
+        grad_share, grad = grad * share, grad * weight[:, None, :]
         grad_sides = _summed(grad * ctx.triangles[::2, None], ctx.triangles[:2])
         to_left, to_right = grad_sides * sides
         # d(1/Z) = -(1/Z)(1/Z) dZ; the first product is moderate, so the second does not overflow.
         grad_z = torch.baddbmm(to_left.mT @ sides[1], sides[0].mT, to_right).mul_(inverse).mul_(inverse)
-        grad_weight -= (grad_z @ lower).mul_(upper).sum(1)  # over the spans that hold the token
+        # less the spans that hold the token
+        grad_weight = grad_share.addcmul_(grad_z @ lower, upper, value=-1).sum(1)
         # Beyond the diagonal these may overflow: cut off, since a product with 0 would not clear them.
         grad_left, grad_right = grad_sides.mul_(through)
         grad_left.baddbmm_(to_right, inverse.mT).tril_()
