@@ -1,7 +1,7 @@
 """Sentences per second of our beam search and of rivals, with the same weights, batches and beam.
 
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
-        results/demo/de-en/{transformer,grammar}/seed1/average.pt
+        --references results/demo/de-en/bpe/test.en results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
 The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where they are
 installed, with copied weights: CTranslate2's (on a CPU; in float32 and with 8 bits)
@@ -27,7 +27,9 @@ import torch
 
 from synmask import bf16
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
+from synmask.pipeline.text.bpe import join_subwords
 from synmask.pipeline.training.operators import FASTER
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import LONGEST, BeamSearch
@@ -119,7 +121,7 @@ def timed(search, model, task, sentences, tokens):
     return clock() - start, [found[number] for number in sorted(found)]
 
 
-def compare(path, lines, tokens, beam, turns):
+def compare(path, lines, tokens, beam, turns, references=()):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
     guide, sentences = (
@@ -144,17 +146,26 @@ def compare(path, lines, tokens, beam, turns):
             spent, found[name] = timed(search, model, task, sentences, tokens)
             seconds[name].append(spent)
     speeds = {name: len(sentences) / statistics.median(spent) for name, spent in seconds.items()}
-    return [row(guide, name, speeds, found) for name in list(searches)[1:]]
+    scores = {name: scored(best, task, references) for name, best in found.items()}
+    return [row(guide, name, speeds, found, scores) for name in list(searches)[1:]]
 
 
-def row(guide, rival, speeds, found):
+def scored(found, task, references):
+    """BLEU of tokens, if there are references."""
+    texts = [join_subwords(task.tgt_dict.string(torch.tensor(tokens))) for tokens, _ in found]
+    metric = bleu("bleu_tokenised", "en")
+    return metric.corpus_score(texts, [references]).score if references else float("nan")
+
+
+def row(guide, rival, speeds, found, scores):
     """Print one rival's row, and return its numbers."""
     pairs = list(zip(found["ours"], found[rival], strict=True))
     same, ratio = sum(a[0] == b[0] for a, b in pairs), speeds["ours"] / speeds[rival]
     apart = max(abs(a[1] - b[1]) for a, b in pairs) if rival != "joeynmt" else None
     print(
         f"| {guide} | {rival} | {speeds['ours']:.1f} | {speeds[rival]:.1f} | {ratio:.2f} | "
-        f"{same} of {len(pairs)} | {'–' if apart is None else format(apart, '.0e')} |",
+        f"{same} of {len(pairs)} | {'–' if apart is None else format(apart, '.0e')} | "
+        f"{scores['ours']:.2f}, {scores[rival]:.2f} |",
         flush=True,
     )
     rates = {"ours": speeds["ours"], "theirs": speeds[rival], "ratio": ratio}
@@ -165,6 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="+", type=Path, help="model files: average.pt")
     parser.add_argument("--source", type=Path, required=True, help="sentences in BPE")
+    parser.add_argument("--references", type=Path, help="their translations in BPE, for BLEU")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=8000, help="source tokens per batch, at most")
     parser.add_argument("--beam", type=int, default=5)
@@ -173,14 +185,25 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     lines = list(read_lines(args.source))[: args.sentences]
+    references = list(read_lines(args.references))[: args.sentences] if args.references else []
+    references = [join_subwords(line) for line in references]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(machine.described("torch", "fairseq", device=device, threads=args.threads))
     batch = f"a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences"
     print(f"{len(lines)} sentences, {batch}, beam {args.beam}\n")
-    print("| guide | rival | ours, sentences/s | rival's | ratio | same hypotheses | scores differ by |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    columns = [
+        "guide",
+        "rival",
+        "ours, sentences/s",
+        "rival's",
+        "ratio",
+        "same hypotheses",
+        "scores differ by",
+    ]
+    print(f"| {' | '.join(columns)} | BLEU, rival's |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
     for path in args.models:
-        compare(path, lines, args.tokens, args.beam, args.turns)
+        compare(path, lines, args.tokens, args.beam, args.turns, references)
 
 
 if __name__ == "__main__":
