@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from synmask.guides import Done
+from synmask.guides import LossInputs
 
 
 def literal_logits(guide, x):
@@ -50,7 +50,7 @@ def test_head_and_loss_agree_with_loops(batch, guide, left):
                 loss -= math.log(
                     math.exp(logits[b, i, parent]) / sum(math.exp(logits[b, i, j]) for j in real)
                 )
-    done = Done(prepared, None, these.annotations, None)
+    done = LossInputs(prepared, None, these.annotations, None)
     assert lisa.loss(done).item() == pytest.approx(0.7 * loss, rel=1e-5)
 
 
@@ -59,13 +59,13 @@ def test_sentences_without_heads_add_no_loss(batch, guide):
     these.annotations["heads"][1] = -1
     alone = these.part(0)
     losses = [
-        lisa.loss(Done(lisa.prepare(one.x, one.padding, one.annotations), None, one.annotations, None))
+        lisa.loss(LossInputs(lisa.prepare(one.x, one.padding, one.annotations), None, one.annotations, None))
         for one in (these, alone)
     ]
     torch.testing.assert_close(*losses)
     these.annotations["heads"][0] = -1
     none = lisa.loss(
-        Done(lisa.prepare(these.x, these.padding, these.annotations), None, these.annotations, None)
+        LossInputs(lisa.prepare(these.x, these.padding, these.annotations), None, these.annotations, None)
     )
     assert none == 0
     none.backward()

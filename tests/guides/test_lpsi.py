@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from synmask.guides import Done
+from synmask.guides import LossInputs
 from synmask.guides.lpsi import Walls
 
 
@@ -90,7 +90,7 @@ def test_synchronisation_agrees_with_loops(guide):
     source, target = torch.randn(2, 2, 5), torch.randn(2, 2, 4)
     cross = torch.rand(2, 4, 5).softmax(-1)
     padding = torch.tensor([[False] * 4, [False, False, False, True]])
-    done = Done(
+    done = LossInputs(
         _walls(None, torch.zeros(2, 5, dtype=torch.bool), source), _walls(None, padding, target), {}, cross
     )
     expected = 0.0

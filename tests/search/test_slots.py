@@ -32,9 +32,9 @@ def test_a_path_stays_as_it_is_while_others_come_and_go(implementation):
 
 def test_a_cache_that_grows_keeps_what_it_holds():
     paths = Paths(torch.tensor([1]), torch.zeros((1, 1, 1), dtype=torch.long), size=ROOM)
-    cache = paths.roomy(None, torch.zeros(1, 1, 3))
+    cache = paths.with_room(None, torch.zeros(1, 1, 3))
     cache[:] = torch.randn(cache.shape)
-    assert paths.roomy(cache, cache) is cache
-    grown = paths._replace(size=ROOM + 1).roomy(cache, cache)
+    assert paths.with_room(cache, cache) is cache
+    grown = paths._replace(size=ROOM + 1).with_room(cache, cache)
     assert grown.size(1) > ROOM
     assert torch.equal(grown[:, : cache.size(1)], cache)

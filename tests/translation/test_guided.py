@@ -106,7 +106,7 @@ def test_the_synchronisation_loss_trains_both_towers(corpus, settings_of):
     model, task = build(corpus, settings)
     inputs = batch_of(task)
     _, extra = model.train()(**inputs)
-    model.encoder.guide.loss(extra["done"]).backward()
+    model.encoder.guide.loss(extra["loss_inputs"]).backward()
     assert model.encoder.guide.output.weight.grad.abs().max() > 0
     assert model.decoder.layers[0].encoder_attn.q_proj.weight.grad.abs().max() > 0
 

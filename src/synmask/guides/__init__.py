@@ -25,7 +25,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Done:
+class LossInputs:
     """The inputs of a guide's own loss after a forward pass.
 
     Attributes:
@@ -137,7 +137,7 @@ class Guide(nn.Module, ABC):
         """
         return None
 
-    def loss(self, done: Done) -> Tensor | None:
+    def loss(self, inputs: LossInputs) -> Tensor | None:
         """The guide's own training loss, summed over the batch's tokens, or None."""
         return None
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.guides import Done, Guide, Shape
+from synmask.guides import Guide, LossInputs, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options import LisaOptions
 
@@ -49,9 +49,9 @@ class LisaGuide(Guide):
         pointed = torch.cat([prepared.logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
         return masked_softmax(pointed, prepared.padding)
 
-    def loss(self, done: Done) -> Tensor:
+    def loss(self, inputs: LossInputs) -> Tensor:
         """Cross-entropy in nats, summed over source tokens with a head."""
-        parent = done.annotations["heads"][..., 0]
-        logits = done.source.logits.float().masked_fill(done.source.padding[:, None, :], float("-inf"))
+        parent = inputs.annotations["heads"][..., 0]
+        logits = inputs.source.logits.float().masked_fill(inputs.source.padding[:, None, :], float("-inf"))
         summed = F.cross_entropy(logits.flatten(0, 1), parent.flatten(), ignore_index=-1, reduction="sum")
         return self.options.parse_weight * summed

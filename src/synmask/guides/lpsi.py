@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.guides import Done, Guide, Shape, Syntax
+from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
 from synmask.options import LpsiOptions
 
@@ -77,12 +77,12 @@ class LpsiGuide(Guide):
         """The distance of a gap is the mean over heads of the distance of the token after it."""
         return Syntax(prepared.distance.mean(1)[:, 1:])
 
-    def loss(self, done: Done) -> Tensor | None:
+    def loss(self, inputs: LossInputs) -> Tensor | None:
         """The synchronisation loss, summed over pairs of target tokens."""
         if self.options.sync == "none":
             return None
-        induced, real = done.target.distance.mean(1), ~done.target.padding
-        carried = (done.cross_attention.float() @ done.source.distance.mean(1)[..., None]).squeeze(-1)
+        induced, real = inputs.target.distance.mean(1), ~inputs.target.padding
+        carried = (inputs.cross_attention.float() @ inputs.source.distance.mean(1)[..., None]).squeeze(-1)
         order = (induced[:, :, None] - induced[:, None, :]).sign()
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
@@ -105,7 +105,7 @@ class WallSteps:
         states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, paths)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
         distance = guide.output(states)  # (S, W, G)
-        self.distance = paths.roomy(self.distance, distance)
+        self.distance = paths.with_room(self.distance, distance)
         self.distance[paths.last()] = distance
         walls = self.distance[paths.rows[:, None, None], paths.slots]  # (S, W, t, G), along each hypothesis
         factor = F.logsigmoid(guide.options.temperature * (distance[:, :, None] - walls))

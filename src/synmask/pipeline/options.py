@@ -63,7 +63,7 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
-Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
+OneOrMore = Annotated[tuple[T, ...], Field(min_length=1)]
 AS_WHOLE = Parameter(converter=_whole, n_tokens=1, accepts_keys=False)
 Whole = Annotated[int, AS_WHOLE]
 CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
@@ -102,7 +102,7 @@ Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 BY_HAND: Mapping[str, Any] = {}  # the run of a step that is a part of none; a worker takes no mapping proxy
 
 TaskName = Annotated[str, Parameter(help="cola, rte, …")]
-Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]
+Parts = Annotated[OneOrMore[str], Parameter(help="Names of the parts, such as dev.")]
 TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.options import AS_WHOLE, CountOption, Some, Threads, Whole
+from synmask.pipeline.options import AS_WHOLE, CountOption, OneOrMore, Threads, Whole
 
 if TYPE_CHECKING:
     from synmask.pipeline.translation.translate import Candidate
@@ -19,7 +19,7 @@ CORES = os.cpu_count() or 1
 
 
 def translate(
-    model: Some[Path],
+    model: OneOrMore[Path],
     *,
     input: Path | None = None,
     output: Path | None = None,

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.files import UserError, read_lines
-from synmask.pipeline.options import CountOption, Some
+from synmask.pipeline.options import CountOption, OneOrMore
 from synmask.pipeline.tasks import TASKS
 
 
@@ -40,7 +40,7 @@ AX_FILE, AX_UNPACKED = "AX.tsv", "diagnostic/diagnostic.tsv"
 
 
 def write_part(
-    *, task: str, part: str, sources: Some[Path], output: Path, rows: CountOption
+    *, task: str, part: str, sources: OneOrMore[Path], output: Path, rows: CountOption
 ) -> dict[str, int]:
     """Check one part of a GLUE task, or a test set, and write it as TSV.
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.files import UserError, all_writing, read_pairs
-from synmask.pipeline.options import Json, Some, together
+from synmask.pipeline.options import Json, OneOrMore, together
 
 
 def write_pair(
     *,
     name: str,
-    source_in: Some[Path],
+    source_in: OneOrMore[Path],
     source_out: Path,
-    target_in: Some[Path],
+    target_in: OneOrMore[Path],
     target_out: Path,
     pairs: Json[Pairs | None] = None,
 ) -> dict[str, int]:

@@ -9,7 +9,7 @@ from synmask.pipeline.config.base import Format, Split
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.corpora.plain import check_count, count_pairs
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Json, Some, Threads
+from synmask.pipeline.options import Json, OneOrMore, Threads
 
 SPLITS = ("train", "valid", "test")
 
@@ -18,7 +18,7 @@ def prepare(
     *,
     name: str,
     format: Format,
-    archives: Some[Path],
+    archives: OneOrMore[Path],
     output: Path,
     pairs: Json[dict[Split, Pairs]],
     threads: Threads = 1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.options import CountOption, Some, TaskName
+from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.tasks import TASKS, Task, task_named
 
 
@@ -75,7 +75,7 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
 
 
 def write_sentences(
-    *, task: TaskName, inputs: Some[Path], output: Path, number: CountOption = 1, files: CountOption = 1
+    *, task: TaskName, inputs: OneOrMore[Path], output: Path, number: CountOption = 1, files: CountOption = 1
 ) -> dict[str, int]:
     """Write each distinct sentence of a task once, for a parser, in the order of first occurrences.
 

@@ -14,17 +14,17 @@ from synmask.pipeline.evaluation.sentences import (
     sentence_rows,
 )
 from synmask.pipeline.files import all_writing, json_text, read_object, sha256
-from synmask.pipeline.options import Json, Lowercase, Some, TrainJson, together
+from synmask.pipeline.options import Json, Lowercase, OneOrMore, TrainJson, together
 from synmask.pipeline.owner import check_owner
 from synmask.pipeline.text.overlap import overlaps
 
 
 def score_run(
     *,
-    splits: Some[str],
-    hypotheses: Some[Path],
-    references: Some[Path],
-    reference_tokens: Some[Path],
+    splits: OneOrMore[str],
+    hypotheses: OneOrMore[Path],
+    references: OneOrMore[Path],
+    reference_tokens: OneOrMore[Path],
     sets: tuple[str, ...] = (),
     set_files: tuple[Path, ...] = (),
     lowercase: Lowercase = False,

@@ -11,7 +11,7 @@ from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.evaluation.records import made, of_run
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
 from synmask.pipeline.files import all_writing, json_text, sha256, write_json
-from synmask.pipeline.options import Json, Parts, RunJson, Some, TaskName, TrainJson, together
+from synmask.pipeline.options import Json, OneOrMore, Parts, RunJson, TaskName, TrainJson, together
 from synmask.pipeline.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def nlu_score(
     *,
     task: TaskName,
     parts: Parts,
-    gold: Some[Path],
-    predicted: Some[Path],
+    gold: OneOrMore[Path],
+    predicted: OneOrMore[Path],
     run: Json[RunInfo],
     train: TrainJson,
     output: Path,
@@ -54,7 +54,7 @@ def nlu_score(
 
 
 def nlu_baselines(
-    *, task: TaskName, train: Path, parts: Parts, gold: Some[Path], run: RunJson, output: Path
+    *, task: TaskName, train: Path, parts: Parts, gold: OneOrMore[Path], run: RunJson, output: Path
 ) -> None:
     """Score two baselines: the most frequent label, and a linear model of the words alone.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
-from synmask.pipeline.options import CountOption, RunJson, Some, together
+from synmask.pipeline.options import CountOption, OneOrMore, RunJson, together
 from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
@@ -22,9 +22,9 @@ HIGHEST = 5.0  # of STS-B
 
 def write_submission(
     *,
-    rows: Some[CountOption],
-    predicted: Some[Path],
-    chosen: Some[Path],
+    rows: OneOrMore[CountOption],
+    predicted: OneOrMore[Path],
+    chosen: OneOrMore[Path],
     run: RunJson,
     output: Path,
     summary: Path,

@@ -16,7 +16,7 @@ from synmask.pipeline.config.base import Line
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.options import Figure as Place
-from synmask.pipeline.options import Json, Labels, Some, labels_of, together
+from synmask.pipeline.options import Json, Labels, OneOrMore, labels_of, together
 from synmask.pipeline.reporting.layout import arrow, write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
@@ -46,7 +46,7 @@ in_style = mpl.rc_context(STYLE)  # a decorator
 
 @in_style
 def curves_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
+    *, inputs: OneOrMore[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
 ) -> None:
     """Plot training and validation loss by epoch: a line per system (mean over seeds), a band to min and max.
 
@@ -87,7 +87,7 @@ def curves_figure(
 
 
 @in_style
-def sweep_figure(*, inputs: Some[Path], setting: str, output: Place) -> None:
+def sweep_figure(*, inputs: OneOrMore[Path], setting: str, output: Place) -> None:
     """Plot tokenised BLEU against a number in the systems' settings.
 
     Lines are means over seeds, bands span the seeds, points are runs; one panel per direction. The validation

@@ -11,7 +11,7 @@ from synmask.pipeline.config.base import Line
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Labels, Some, together
+from synmask.pipeline.options import Labels, OneOrMore, together
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,
@@ -43,12 +43,12 @@ Spans = dict[tuple[str, str, str], list[dict[str, Counts]]]
 
 def write_parse_table(
     *,
-    inputs: Some[Path],
-    counts: Some[Path],
+    inputs: OneOrMore[Path],
+    counts: OneOrMore[Path],
     output: Path,
     title: Line,
     labels: Labels,
-    directions: Some[str],
+    directions: OneOrMore[str],
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 

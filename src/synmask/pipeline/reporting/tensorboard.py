@@ -9,13 +9,13 @@ from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
 from synmask.pipeline.files import UserError, all_renamed, read_lines
-from synmask.pipeline.options import Some
+from synmask.pipeline.options import OneOrMore
 
 EVENTS = "events.out.tfevents.synmask"  # TensorBoard looks for the middle part
 OTHERS = {"epoch", "updates", "seconds"}  # columns that are no curve
 
 
-def write_events(runs: Some[Path], /, *, logdir: Path) -> None:
+def write_events(runs: OneOrMore[Path], /, *, logdir: Path) -> None:
     """Write the losses and scores of training runs by update as event files for TensorBoard.
 
     For example: `synmask tensorboard results/demo/de-en/*/seed* --logdir curves`; look at it with

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.options import Some
+from synmask.pipeline.options import OneOrMore
 from synmask.pipeline.reporting.html import part, render, spread
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, read_sentences, sentence_of
 from synmask.pipeline.syntax.parses import Parse
@@ -23,7 +23,9 @@ STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
 
 
-def tree_page(*, gold: Path, trees: Some[Path], labels: Some[Line], title: Line, output: Path) -> None:
+def tree_page(
+    *, gold: Path, trees: OneOrMore[Path], labels: OneOrMore[Line], title: Line, output: Path
+) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
     Args:

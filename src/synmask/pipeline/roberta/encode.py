@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.files import UserError, write_json, writing
-from synmask.pipeline.options import CountOption, Some, TaskName
+from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.roberta.encoded import COLUMNS, NONE, Encoded, read_encoded, syntax_file, write_encoded
 from synmask.pipeline.roberta.weights import load_dictionary
 from synmask.pipeline.syntax.pieces import Parsed, annotate, read_parsed
@@ -69,7 +69,7 @@ def joined(sentences: list[list[int]], most: int) -> list[int]:
 
 
 def annotate_task(
-    *, task: TaskName, input: Path, data: Path, weights: Path, parses: Some[Path]
+    *, task: TaskName, input: Path, data: Path, weights: Path, parses: OneOrMore[Path]
 ) -> dict[str, int]:
     """Write words and dependency heads of a part's sub-words, for systems that read them.
 
@@ -99,7 +99,7 @@ def annotate_task(
 
 
 def encode_parses(
-    *, parses: Some[Path], weights: Path, max_tokens: CountOption, output: Path
+    *, parses: OneOrMore[Path], weights: Path, max_tokens: CountOption, output: Path
 ) -> dict[str, int]:
     """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
 

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.files import UserError, read_lines
-from synmask.pipeline.options import BY_HAND, Identity, Json, Some, TrainingOptions
+from synmask.pipeline.options import BY_HAND, Identity, Json, OneOrMore, TrainingOptions
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.text import gpt2
@@ -148,7 +148,7 @@ def _documents(paths: Sequence[Path], split: str) -> list[str]:
     return [line for document in documents for line in ("", *document)][1:]
 
 
-def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: Path) -> None:
+def encode_text(*, train: OneOrMore[Path], valid: OneOrMore[Path], weights: Path, output: Path) -> None:
     """Write text as ids, for `pretrain`.
 
     An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of

@@ -61,7 +61,7 @@ class CachedSelfAttention:
             (S, W, d).
         """
         made, d = self.project(x), x.size(-1)
-        self.memory = memory = paths.roomy(self.memory, made[..., d:])
+        self.memory = memory = paths.with_room(self.memory, made[..., d:])
         if extension.serve(made, memory):
             return torch.ops.synmask.attend_own(made, memory, self.heads, paths.rows, paths.slots, bias)
         memory[paths.last()] = made[..., d:]

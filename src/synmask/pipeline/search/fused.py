@@ -48,7 +48,7 @@ class FusedLayer:
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
         """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
-        self.memory = paths.roomy(self.memory, self.like)
+        self.memory = paths.with_room(self.memory, self.like)
         source = self.keys, self.values, self.bias
         where = self.heads, paths.rows, paths.slots, bias
         parts = self.layers, self.norms, self.eps

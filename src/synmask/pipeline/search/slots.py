@@ -60,7 +60,7 @@ class Paths(NamedTuple):
         """The index of the last tokens in a cache (rows, slots, ...): (S, 1) and (S, W)."""
         return self.rows[:, None], self.slots[..., -1]
 
-    def roomy(self, cache: Tensor | None, like: Tensor) -> Tensor:
+    def with_room(self, cache: Tensor | None, like: Tensor) -> Tensor:
         """`cache` (rows, slots, width) with enough slots; None: a new one, as wide as `like` (..., width)."""
         if cache is not None and cache.size(1) >= self.size:
             return cache

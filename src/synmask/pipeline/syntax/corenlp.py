@@ -18,7 +18,7 @@ from synmask.pipeline.config.base import WITH_JARS, Language
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.languages import shortest
-from synmask.pipeline.options import CountOption, Json, Some, Threads
+from synmask.pipeline.options import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
 
@@ -39,7 +39,7 @@ def parse_file(
     output: Path,
     language: Language,
     settings: Json[ParserSettings],
-    jars: Some[Path],
+    jars: OneOrMore[Path],
     threads: Threads = 1,
     memory: CountOption = 6000,
 ) -> None:

@@ -13,12 +13,14 @@ from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.files import UserError, all_writing, read_lines, write_lines
-from synmask.pipeline.options import CountOption, Some, Threads, Whole, together
+from synmask.pipeline.options import CountOption, OneOrMore, Threads, Whole, together
 from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.text.reserved import readable
 
 
-def learn(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: CountOption) -> None:
+def learn(
+    *, inputs: OneOrMore[Path], codes: Path, vocabularies: OneOrMore[Path], merges: CountOption
+) -> None:
     """Learn a joint BPE; write its codes and each file's sub-word vocabulary.
 
     The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
-from synmask.pipeline.options import CountOption, Some
+from synmask.pipeline.options import CountOption, OneOrMore
 
 HEAD = "#version: 0.2"
 SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
@@ -52,7 +52,7 @@ def lengths(pieces: Sequence[Sequence[int]], folder: Path) -> list[list[int]]:
     return [[bytes_of[number] for number in line] for line in pieces]
 
 
-def learn_files(*, text: Some[Path], merges: CountOption, output: Path) -> None:
+def learn_files(*, text: OneOrMore[Path], merges: CountOption, output: Path) -> None:
     """Learn a byte-level BPE in GPT-2's format.
 
     Args:

@@ -45,7 +45,7 @@ class MixedLoss(LoggedLoss):
             log |= {"mlm_loss": nll.new_zeros(()), "masked": 0}
         guide = model.encoder.guide
         if self.training and guide is not None:
-            extra = guide.loss(output[1]["done"])
+            extra = guide.loss(output[1]["loss_inputs"])
             loss = loss if extra is None else loss + extra
         log["loss"] = loss.data
         return loss, sample["ntokens"], log

@@ -11,7 +11,7 @@ import torch
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
-from synmask.pipeline.options import BY_HAND, Identity, Json, Some, Threads, on_gpus
+from synmask.pipeline.options import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
 from synmask.pipeline.translation.average import Loaded, load_model
@@ -28,8 +28,8 @@ NAMED = ("corpus", "direction", "system", "seed")  # what tells whose a hypothes
 def decode_files(
     *,
     model: Path,
-    inputs: Some[Path],
-    outputs: Some[Path],
+    inputs: OneOrMore[Path],
+    outputs: OneOrMore[Path],
     references: tuple[Path, ...] = (),
     annotations: tuple[Path, ...] = (),
     templates: tuple[Path, ...] = (),

@@ -9,7 +9,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
 from synmask.encoder import encode
-from synmask.guides import Done, Guide, Syntax, build_guide
+from synmask.guides import Guide, LossInputs, Syntax, build_guide
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.training.operators import dropout, linear, use_faster_modules
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
@@ -180,13 +180,13 @@ class GuidedTransformer(TransformerModelBase):
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """→ target logits (B, m, V_target); extras: with a guide `done`, the input of its loss; `mlm_logits`
+        """→ target logits (B, m, V_target); extras: with a guide `loss_inputs`; `mlm_logits`
         (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         if self.encoder.guide is not None:
             prepared = encoder_out["prepared"], extra["prepared"]
-            extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
+            extra["loss_inputs"] = LossInputs(*prepared, annotations or {}, extra["attn"][0])
         if self.mlm_bias is not None and masked is not None:
             extra["mlm_logits"] = self._masked_logits(encoder_out["encoder_out"][0], masked)
         return logits, extra
