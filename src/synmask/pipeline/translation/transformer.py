@@ -93,7 +93,7 @@ class GuidedDecoder(TransformerDecoderBase):
             padding = prev_output_tokens.eq(self.padding_idx)
             prepared = self.guide.prepare(x.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
             aligning = max(0, len(self.layers) - 2)
-        x = x.transpose(0, 1)
+        x = x.transpose(0, 1).contiguous()
         future = self.buffered_future_mask(x)
         source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         for index, layer in enumerate(self.layers):
