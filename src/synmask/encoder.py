@@ -24,16 +24,19 @@ def by_head(x: Tensor, heads: int) -> Tensor:
     return x.view(*x.shape[:2], heads, -1).permute(1, 2, 0, 3)
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: Drop) -> Tensor:
-    """Scaled queries (B, H, m, d), keys and values (B, H, n, d) → (B, H, m, d), by products and a softmax.
+def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: nn.Module) -> Tensor:
+    """Scaled queries (B, H, m, d), keys and values (B, H, n, d) → (B, H, m, d).
 
-    On a CPU, forward and backward, torch's fused attention takes up to 1.3 times as long in float32 (heads of
-    16 x 64 numbers; at 512 tokens 0.7 times), and up to 5 times in bf16.
+    On a CPU by products and a softmax: forward and backward, torch's fused attention takes up to 1.3 times as
+    long in float32 (heads of 16 x 64 numbers; at 512 tokens 0.7 times), and up to 5 times in bf16.
 
     Args:
         bias: is added to the scores (B, H, m, n); it may have ones for any of their sizes.
-        drop: for the weights.
+        drop: for the weights; its rate is `drop.p`.
     """
+    if query.device.type != "cpu":
+        dropped = drop.p if drop.training else 0.0
+        return F.scaled_dot_product_attention(query, key, value, bias, dropped, scale=1.0)
     scores = product(query, key.mT)
     return product(drop((scores if bias is None else scores + bias).softmax(-1)), value)
 
@@ -75,11 +78,7 @@ class SelfAttention(nn.Module):
             for one in (self.q_proj(x) * self.scaling, self.k_proj(x), self.v_proj(x))
         )
         bias = None if bias is None else bias.to(query.dtype)
-        if query.device.type == "cpu":
-            context = attention(query, key, value, bias, self.dropout_module)
-        else:
-            dropped = self.dropout_module.p if self.training else 0.0
-            context = F.scaled_dot_product_attention(query, key, value, bias, dropped, scale=1.0)
+        context = attention(query, key, value, bias, self.dropout_module)
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
 
 

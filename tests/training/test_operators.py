@@ -6,13 +6,14 @@ from argparse import Namespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmask import bf16
-from synmask.encoder import by_head
+from synmask.encoder import attention, by_head
 from synmask.pipeline.training import operators
 from synmask.pipeline.training.operators import (
     Attention,
@@ -166,6 +167,16 @@ def test_attention_and_its_gradients_are_fairseqs(kind, tolerance, pads, future)
         found.append([result, x.grad, *(p.grad for p in model.parameters())])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize(
+    "bias", [None, FUTURE, torch.zeros(PADS.shape).masked_fill(PADS, -9e9)[:, None, None]]
+)
+def test_attention_on_a_gpu_is_that_on_a_cpu(bias):
+    """There it is torch's fused one, with queries that are scaled already."""
+    query, key, value = torch.randn(3, 2, 4, 5, 8)
+    expected = F.scaled_dot_product_attention(query, key, value, bias, scale=1.0)
+    torch.testing.assert_close(attention(query, key, value, bias, torch.nn.Dropout(0.0)), expected)
 
 
 def test_attention_to_other_states_and_its_weights_are_fairseqs():

@@ -134,7 +134,7 @@ class Linear(nn.Linear):
 
 
 class Attention(MultiheadAttention):
-    """fairseq's attention; on a CPU, with the function `attention`."""
+    """fairseq's attention; in training, with the function `attention`."""
 
     def forward(
         self,
@@ -149,7 +149,7 @@ class Attention(MultiheadAttention):
         **more: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """query (m, B, d), key and value (n, B, d) → (m, B, d), and weights if they are needed."""
-        if query.device.type != "cpu" or incremental_state is not None or need_weights or any(more.values()):
+        if incremental_state is not None or need_weights or any(more.values()):
             return super().forward(
                 query, key, value, key_padding_mask, incremental_state, need_weights, static_kv, attn_mask,
                 **more,
