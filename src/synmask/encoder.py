@@ -123,7 +123,7 @@ def encode(
     x, bias = x.transpose(0, 1).contiguous(), None
     # On a GPU, to look for pads would take longer than to mask none: the host would wait.
     if padding.device.type != "cpu" or padding.any():
-        bias = x.new_zeros(padding.shape).masked_fill(padding, float("-inf"))[:, None, None]
+        bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
     for index, layer in enumerate(layers):
         attend = None
         if guide is not None and index < guide.layers:

@@ -1,5 +1,6 @@
 """Faster versions of the costliest operations of a training step."""
 
+import math
 from inspect import unwrap
 from typing import Any
 
@@ -156,8 +157,8 @@ class Attention(MultiheadAttention):
             )  # fmt: skip
         bias = attn_mask  # added to scores
         if key_padding_mask is not None:
-            pads = query.new_zeros(key_padding_mask.shape).masked_fill(key_padding_mask, float("-inf"))
-            bias = pads[:, None, None] if bias is None else pads[:, None, None] + bias
+            pads = torch.where(key_padding_mask, -math.inf, 0.0).to(query.dtype)[:, None, None]
+            bias = pads if bias is None else pads + bias
         projected = self.q_proj(query), self.k_proj(key), self.v_proj(value)
         q, k, v = (by_head(one, self.num_heads) for one in projected)
         context = attention(q * self.scaling, k, v, bias, self.dropout_module)
