@@ -89,10 +89,9 @@ class GrammarParser(nn.Module):
             table = _norm_tanh(self.label_projection(self.label_embedding.weight))
             labels = F.embedding(bpe_labels, table, padding_idx=PAD_LABEL)
             states = states + labels if self.bpe == "add" else torch.cat([states, labels], dim=-1)
-        batch, n = padding.shape
-        hidden = self.distance_hidden(_pairs(states)).flatten(0, 1), self.height_hidden(states).flatten(0, 1)
-        of_gaps, of_tokens = _norm_tanh(torch.cat(hidden)).split([batch * (n - 1), batch * n])
-        return self.distance_output(of_gaps).view(batch, n - 1), self.height_output(of_tokens).view(batch, n)
+        distance = self.distance_output(_norm_tanh(self.distance_hidden(_pairs(states)))).squeeze(-1)
+        height = self.height_output(_norm_tanh(self.height_hidden(states))).squeeze(-1)
+        return distance, height
 
     def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
         for convolution in self.convolutions:
