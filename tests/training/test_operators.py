@@ -139,6 +139,15 @@ def test_linear_may_be_changed_in_place_and_skips_gradients_that_nobody_needs():
     assert layer.weight.grad is None
 
 
+def test_linear_under_autocast_is_torchs():
+    torch.manual_seed(2)
+    layer, x = torch.nn.Linear(24, 40), torch.randn(5, 3, 24)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        found, expected = linear(x, layer.weight, layer.bias), layer(x)
+    assert found.dtype == expected.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected)
+
+
 def attentions(p):
     torch.manual_seed(3)
     stock = MultiheadAttention(8, 2, dropout=p, self_attention=True)

@@ -59,4 +59,4 @@ def best(
     products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`continuations.best` by the logits of the states x (S, W, d)."""
-    return torch.ops.synmask.best_after(x, products.panels(output, exact=True), score, count, never)
+    return torch.ops.synmask.best_after(x, products.panels(output), score, count, never)

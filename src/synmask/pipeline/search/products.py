@@ -46,11 +46,8 @@ class Products:
             self.packed[layers] = _packed(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
-    def panels(self, *layers: nn.Linear, exact: bool = False) -> Tensor:
+    def panels(self, *layers: nn.Linear) -> Tensor:
         """The layers' weights for fused.py: for 32 outputs at a time those of the inputs, then the bias.
-
-        Args:
-            exact: never in bf16.
 
         Returns:
             (panels, d + 1, 32); in bf16 (panels, d / 2 + 1, 64) with d rounded up to a multiple of 32, the
@@ -58,7 +55,7 @@ class Products:
         """
         if layers not in self.ordered:
             panels = _panels(*_joined(layers))
-            self.ordered[layers] = panels if exact or self.rounded is None else _in_pairs(panels)
+            self.ordered[layers] = panels if self.rounded is None else _in_pairs(panels)
         return self.ordered[layers]
 
 

@@ -65,8 +65,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
     On a CPU, oneDNN computes the products of forward and backward. In float32, torch leaves them to MKL,
-    which takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md).
+    which takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md). Under autocast,
+    as torch's, in its type.
     """
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        kind = torch.get_autocast_dtype("cpu")
+        x, weight, bias = x.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
     if bf16.lacking(x):
         return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
     ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)

@@ -29,8 +29,8 @@ class BeamSearch:
 
     A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
 
-    With `settings.precision` "bf16", the products of the decoder's layers (not those with the vocabulary) are
-    in bf16, which may change a hypothesis.
+    With `settings.precision` "bf16", products are in bf16 (but those with the vocabulary only by fused.py's
+    operators), which may change a hypothesis.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
@@ -45,9 +45,12 @@ class BeamSearch:
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in a batch, best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
+        rounded = self.products.rounded
+        with torch.autocast(net["src_tokens"].device.type, rounded, enabled=rounded is not None):
+            sources = [model.encoder(**net) for model in self.models]
         decoders = [
-            DecoderSteps(model.decoder, model.encoder(**net), self.longest, self.products)
-            for model in self.models
+            DecoderSteps(model.decoder, source, self.longest, self.products)
+            for model, source in zip(self.models, sources, strict=True)
         ]
         found = self._search(decoders, net["src_tokens"])
         return [sorted(ended, key=lambda one: -one.score) for ended in found]
