@@ -6,7 +6,6 @@ from argparse import Namespace
 
 import pytest
 import torch
-import torch.nn.functional as F
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
@@ -182,10 +181,14 @@ def test_attention_and_its_gradients_are_fairseqs(kind, tolerance, pads, future)
     "bias", [None, FUTURE, torch.zeros(PADS.shape).masked_fill(PADS, -9e9)[:, None, None]]
 )
 def test_attention_on_a_gpu_is_that_on_a_cpu(bias):
-    """There it is torch's fused one, with queries that are scaled already."""
+    class OnGpu(torch.Tensor):
+        device = Namespace(type="cuda")
+
     query, key, value = torch.randn(3, 2, 4, 5, 8)
-    expected = F.scaled_dot_product_attention(query, key, value, bias, scale=1.0)
-    torch.testing.assert_close(attention(query, key, value, bias, torch.nn.Dropout(0.0)), expected)
+    drop = torch.nn.Dropout(0.5).eval()
+    found = attention(query.as_subclass(OnGpu), key, value, bias, drop)
+    assert type(found) is OnGpu
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), attention(query, key, value, bias, drop))
 
 
 def test_attention_to_other_states_and_its_weights_are_fairseqs():

@@ -259,7 +259,7 @@ class _InPyTorch(torch.autograd.Function):
         to_left, to_right = grad_sides * sides
         # d(1/Z) = -(1/Z)(1/Z) dZ; the first product is moderate, so the second does not overflow.
         grad_z = torch.baddbmm(to_left.mT @ sides[1], sides[0].mT, to_right).mul_(inverse).mul_(inverse)
-        # less the spans that hold the token
+        # what is subtracted: over the spans that hold the token
         grad_weight = grad_share.addcmul_(grad_z @ lower, upper, value=-1).sum(1)
         # Beyond the diagonal these may overflow: cut off, since a product with 0 would not clear them.
         grad_left, grad_right = grad_sides.mul_(through)

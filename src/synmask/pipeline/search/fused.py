@@ -11,7 +11,8 @@ from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
 
 WIDE = 16  # numbers that kernel.cpp adds up side by side
-PAIRS = torch.cpu._is_avx512_bf16_supported()  # multiplied by one instruction
+# whether kernel.cpp may multiply pairs of bf16; `bf16.has_instructions` is true of other processors, too
+PAIRS = torch.cpu._is_avx512_bf16_supported()
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:

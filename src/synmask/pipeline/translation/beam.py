@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.search.fused import PAIRS
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths, chosen
 from synmask.pipeline.translation.steps import DecoderSteps, best
@@ -29,8 +30,8 @@ class BeamSearch:
 
     A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
 
-    With `settings.precision` "bf16", products are in bf16 (but those with the vocabulary only by fused.py's
-    operators), which may change a hypothesis.
+    With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU with
+    instructions for pairs also those of the encoder and with the vocabulary. This may change a hypothesis.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
@@ -45,8 +46,10 @@ class BeamSearch:
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in a batch, best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
-        rounded = self.products.rounded
-        with torch.autocast(net["src_tokens"].device.type, rounded, enabled=rounded is not None):
+        on_cpu = net["src_tokens"].device.type == "cpu"
+        # elsewhere the parser's convolutions may take longer in bf16
+        fast = self.products.rounded is not None and PAIRS and on_cpu
+        with torch.autocast("cpu", torch.bfloat16, enabled=fast):
             sources = [model.encoder(**net) for model in self.models]
         decoders = [
             DecoderSteps(model.decoder, source, self.longest, self.products)
