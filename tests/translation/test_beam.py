@@ -118,3 +118,17 @@ def test_an_ensemble(implementation, built, monkeypatch):
     theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
     assert ours != both([one], task, batch_of(task, LINES), longest=30)[1]
+
+
+@pytest.mark.parametrize("guide", ["none", "grammar", "structformer", "lpsi"])
+def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, monkeypatch, guide):
+    monkeypatch.setattr(beam, "LONGEST", 30)
+    model, task = built(guide)
+    batch = batch_of(task, LINES)
+    found = [
+        BeamSearch([model], task.tgt_dict, Decoding(precision=precision))(batch)
+        for precision in ("fp32", "bf16")
+    ]
+    exact, rounded = ([sentence[0].score for sentence in sentences] for sentences in found)
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, abs=0.1)
