@@ -138,7 +138,10 @@ def test_linear_may_be_changed_in_place_and_skips_gradients_that_nobody_needs():
     assert layer.weight.grad is None
 
 
-def test_linear_under_autocast_is_torchs():
+@pytest.mark.parametrize("lacking", [False, True])
+def test_linear_under_autocast_is_torchs(monkeypatch, lacking):
+    if lacking:
+        monkeypatch.setattr(bf16, "has_instructions", lambda: False)
     torch.manual_seed(2)
     layer, x = torch.nn.Linear(24, 40), torch.randn(5, 3, 24)
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():

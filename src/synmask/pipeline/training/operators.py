@@ -70,7 +70,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         kind = torch.get_autocast_dtype("cpu")
-        x, weight, bias = x.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
+        with torch.autocast("cpu", enabled=False):  # it would undo what `bf16.lacking` asks for
+            return linear(x.to(kind), weight.to(kind), None if bias is None else bias.to(kind))
     if bf16.lacking(x):
         return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
     ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)
