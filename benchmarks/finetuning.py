@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.roberta.encoded import COLUMNS, NONE
 from synmask.pipeline.roberta.labelled import SentenceLoss, batched  # isort: split
 

@@ -29,7 +29,7 @@ from decoding import compare
 from distribution import BATCHES, TOKENS, dependency_distribution, measure
 from finetuning import costs as costs_of_finetuning
 from steps import STOCK
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import read_lines
 from training import costs as costs_of_training
 

@@ -29,7 +29,7 @@ PRECISIONS = ("fp32", "bf16")
 
 def settings_of(corpus, direction, system, epochs, precision):
     """A run's settings as JSON, from config.yaml."""
-    from synmask.pipeline.config import load, project_files, read_all
+    from synmask.pipeline.config.loading import load, project_files, read_all
 
     training = {"precision": precision} | ({"max_epochs": epochs, "average": 1} if epochs else {})
     plan = read_all(project_files(ROOT))

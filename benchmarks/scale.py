@@ -68,7 +68,7 @@ def _changed(line: list[str], words: list[str], random: np.random.Generator) -> 
 
 def preparing(place: Path) -> dict[str, list[list[str]]]:
     """The commands of each step from text to binarised data, in their order."""
-    from synmask.pipeline.config import load, project_files, read_all
+    from synmask.pipeline.config.loading import load, project_files, read_all
 
     corpus = load(read_all(project_files(ROOT))).corpora["multi30k-small"]
     ways = {"lowercase", "tokeniser"}
@@ -100,7 +100,7 @@ def preparing(place: Path) -> dict[str, list[list[str]]]:
 
 def training(data: Path, place: Path, corpus: str, system: str, updates: int) -> None:
     """Start a training, take some updates, write `data`/model.pt, and print the costs as JSON."""
-    from synmask.pipeline.config import load, project_files, read_all
+    from synmask.pipeline.config.loading import load, project_files, read_all
     from synmask.pipeline.training.memory import save_memory
     from synmask.pipeline.translation.average import ModelText, save_model
     from synmask.pipeline.translation.train import Translation  # isort: split

@@ -55,7 +55,7 @@ def prepare(folder: Path, seeds: int) -> None:
     """A project in `folder` whose jobs ask for little, with `seeds` seeds."""
     import yaml  # here: a stand-in starts without installed packages
 
-    from synmask.pipeline.config import project_files, read_all
+    from synmask.pipeline.config.loading import project_files, read_all
 
     for name in ("src", "workflow", "profiles", "slurm", "Snakefile", "benchmarks", "config", "config.yaml"):
         (folder / name).symlink_to(ROOT / name)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import torch
 
-from synmask.pipeline.config import load as load_config
-from synmask.pipeline.config import project_files, read_all
+from synmask.pipeline.config.loading import load as load_config
+from synmask.pipeline.config.loading import project_files, read_all
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights

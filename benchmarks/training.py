@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.task import model_class, translation_config  # isort: split
 

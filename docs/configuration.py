@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from synmask.pipeline.config import Config
+from synmask.pipeline.config.schema import Config
 
 ROOT = Path(__file__).parents[1]
 PAGE, SCHEMA = ROOT / "docs/configuration.md", ROOT / "config/schema.json"

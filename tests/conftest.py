@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline import files
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.corpora.download import fetch
 from warm import Warm
 

@@ -10,7 +10,8 @@ import pytest
 
 from synmask.pipeline import gpus
 from synmask.pipeline.cli import main
-from synmask.pipeline.config import as_json, load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.files import UserError
 
 HOLD = """

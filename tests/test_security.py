@@ -41,7 +41,7 @@ def test_no_call_runs_what_it_reads(path):
 
 
 def test_our_yaml_loader_makes_no_objects(tmp_path):
-    from synmask.pipeline.config import read_yaml
+    from synmask.pipeline.config.yaml_source import read_yaml
 
     (tmp_path / "c.yaml").write_text("a: !!python/object/apply:os.system ['touch canary']\n")
     with pytest.raises(UserError, match="not YAML"):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synmask.pipeline.config import load, merge, project_files, read_all, read_yaml
+from synmask.pipeline.config.loading import load, merge, project_files, read_all
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]

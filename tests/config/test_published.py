@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synmask.pipeline.config import read_published, read_yaml
+from synmask.pipeline.config.loading import read_published
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 
 PATH = Path(__file__).parents[2] / "workflow/published.yaml"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, merge, project_files, read_all
+from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, project_files, read_all, read_published
+from synmask.pipeline.config.loading import load, project_files, read_all, read_published
 from synmask.pipeline.config.table_plan import asked_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import project_files, read_all
+from synmask.pipeline.config.loading import project_files, read_all
 from synmask.pipeline.corpora import iwslt14
 from synmask.pipeline.corpora.plain import check_count
 from synmask.pipeline.corpora.prepare import prepare

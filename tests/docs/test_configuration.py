@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config.yaml_source import read_yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from verdict import HEADS, claim_verdict, contrast_of, write_verdict
 
-from synmask.pipeline.config import read_published
+from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.files import UserError
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 
 ROOT = Path(__file__).parents[2]
 # of each guide that translates, and no guide

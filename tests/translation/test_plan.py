@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from small_models import fit, model_text, typed
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.plan import (

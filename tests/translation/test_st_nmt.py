@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from small_models import fit, model_text, typed
-from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.config.guides import TemplatesOptions
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: split
 

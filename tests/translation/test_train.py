@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from small_models import fit, model_text, typed
-from synmask.pipeline.config import GUIDES, load, project_files, read_all
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import UserError

@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 
 from small_models import typed
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.translation.task import transformer_config, translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer

@@ -9,7 +9,8 @@ import yaml
 
 from small_models import fit, typed
 from synmask import options as own
-from synmask.pipeline.config import guides, load, merge, project_files, read_all
+from synmask.pipeline.config import guides
+from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.training.checkpoints import epoch_model
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import PLUMBING, path_of, sources
 

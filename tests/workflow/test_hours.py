@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, Hours, as_text, total

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.jobs import Jobs

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from synmask.pipeline import workflow
-from synmask.pipeline.config import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import PLUMBING, ROOT, digest, sources
 

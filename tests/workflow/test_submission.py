@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.pipeline.config import load
+from synmask.pipeline.config.loading import load
 from synmask.pipeline.files import write_json, write_lines
 from synmask.pipeline.tasks import SUBMISSION, TASKS
 from synmask.pipeline.workflow.jobs import Jobs

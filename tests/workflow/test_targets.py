@@ -8,14 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.pipeline.config import (
-    load,
-    merge,
-    project_files,
-    read_all,
-    read_published,
-    read_yaml,
-)
+from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.paths import any_of
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.targets import Targets

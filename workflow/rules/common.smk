@@ -7,8 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from synmask.pipeline.config import SPLITS, Fault, as_json, fault
-from synmask.pipeline.config import load, project_files, read_published, read_yaml
+from synmask.pipeline.config.blame import fault
+from synmask.pipeline.config.faults import Fault
+from synmask.pipeline.config.schema import as_json
+from synmask.pipeline.config.sections import SPLITS
+from synmask.pipeline.config.loading import load, project_files, read_published
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError

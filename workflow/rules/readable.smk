@@ -4,7 +4,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from synmask.pipeline.config import project_files, read_yaml
+from synmask.pipeline.config.loading import project_files
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.provenance import check_code
 

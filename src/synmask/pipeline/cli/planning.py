@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synmask.pipeline.config import Config, as_json, check_named, laid_over
+from synmask.pipeline.config.loading import check_named, laid_over
+from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Whole
 
@@ -60,7 +61,7 @@ def doctor(
         profile: The profile of Snakemake that you will use.
         job: Also run a job of some seconds, to see whether the nodes have this folder.
     """
-    from synmask.pipeline.config import read_published
+    from synmask.pipeline.config.loading import read_published
     from synmask.pipeline.translation import plan as planning
     from synmask.pipeline.workflow import doctor, slurm
     from synmask.pipeline.workflow.targets import Targets

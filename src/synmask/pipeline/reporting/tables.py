@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from synmask.pipeline.config import read_published
+from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import TESTED, Column, Plan, asked_runs
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of

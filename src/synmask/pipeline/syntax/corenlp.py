@@ -13,8 +13,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from synmask.pipeline import files
-from synmask.pipeline.config import laid_over
 from synmask.pipeline.config.base import WITH_JARS, Language
+from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.languages import shortest

@@ -12,8 +12,9 @@ import torch
 from fairseq.data import Dictionary
 from tabulate import tabulate
 
-from synmask.pipeline.config import Config, as_json, read_published
 from synmask.pipeline.config.base import sides
+from synmask.pipeline.config.loading import read_published
+from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Resources, RunSettings
 from synmask.pipeline.config.table_plan import asked_runs
 from synmask.pipeline.config.table_plan import plan as table_plan

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from synmask import kernels
-from synmask.pipeline.config import Config
+from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.slurm import Site

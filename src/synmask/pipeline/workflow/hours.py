@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 from pydantic import ConfigDict, ValidationError
 
-from synmask.pipeline.config import Config
 from synmask.pipeline.config.base import Section, sides
 from synmask.pipeline.config.benchmarks import Pretrain, RobertaSize
 from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.files import UserError, read_json
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.guides import GuideOptions
+from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
 from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.tasks import SUBMISSION

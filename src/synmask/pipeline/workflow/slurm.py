@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from synmask.pipeline.config import read_section
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
+from synmask.pipeline.config.loading import read_section
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal

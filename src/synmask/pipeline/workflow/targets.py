@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
-from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.schema import PARSED
+from synmask.pipeline.config.schema import PARSED, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.table_plan import Plan, asked_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow.hours import TRAININGS
