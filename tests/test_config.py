@@ -435,6 +435,27 @@ def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
     assert [(options.heads, options.sigma) for options in swept] == [(2, 2), (2, 3)]
 
 
+def test_a_sweep_wins_over_the_corpus_option_that_it_varies(values):
+    own = {"de-en": {"heads": 2}, "en-de": {"heads": 1, "ignore": 0.4}}
+    values["corpora"]["demo"]["options"] = {"pascal": own}
+    sweep(values, "options.heads", 3, 4, systems=("pascal",), tables=["translation"])
+    config = load(values, FILES)
+    names = ("pascal", "pascal-heads-3", "pascal-heads-4")
+    runs = {way: [config.options("demo", way, name) for name in names] for way in own}
+    assert {way: [run.heads for run in found] for way, found in runs.items()} == {
+        "de-en": [2, 3, 4],
+        "en-de": [1, 3, 4],
+    }
+    assert [run.ignore for run in runs["en-de"]] == [0.4] * 3
+
+
+def test_a_swept_guide_has_no_option_of_another(values):
+    values["systems"]["bare"] = {"guide": "pascal"}
+    values["corpora"]["demo"]["options"] = {"bare": {"de-en": {"sigma": 2.0}}}
+    sweep(values, "guide", "distance", systems=("bare",), tables=["translation"])
+    assert load(values, FILES).varied("demo", "de-en")["bare-guide-distance"]["system.guide"] == "distance"
+
+
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
     config = load(values, FILES)

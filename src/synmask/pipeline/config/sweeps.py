@@ -1,5 +1,7 @@
 """Systems of sweeps, and rows of tables: what entries leave to others."""
 
+from typing import Any
+
 from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.faults import Fault, validated
 from synmask.pipeline.config.schema import Config
@@ -10,7 +12,7 @@ def complete(config: Config) -> None:
     """Add a system for each value of each experiment's `sweep`, and rows to tables that name none.
 
     The systems of a sweep are added to `systems` and to the experiment, with the options of its first system
-    on each corpus. A table without `systems` shows those of its experiments.
+    on each corpus, the swept one excepted. A table without `systems` shows those of its experiments.
 
     Raises:
         Fault: the setting cannot have a value, or another system has the name of a swept one.
@@ -25,13 +27,26 @@ def complete(config: Config) -> None:
                 raise Fault(("systems", system), f"experiment {name!r} sweeps to this name; take another")
         for corpus in config.corpora.values():
             if first in corpus.options:
-                corpus.options.update(dict.fromkeys(added, corpus.options[first]))
+                left = _left(corpus.options[first], entry.sweep)
+                corpus.options.update(dict.fromkeys(added, left))
         config.experiments[name] = entry.model_copy(update={"systems": (*entry.systems, *added)})
     for name, table in config.tables.items():
         if table.systems is None:
             shown = (config.plain_experiments.get(one) for one in table.experiments)
             rows = dict.fromkeys(system for entry in shown if entry for system in entry.systems)
             config.tables[name] = table.model_copy(update={"systems": tuple(rows)})
+
+
+def _left(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """A corpus' options of a sweep's first system, by direction, that its other systems have, too.
+
+    A corpus' options lie over a system's: the swept one would win over each value, and those of one guide
+    belong to no other.
+    """
+    if sweep.setting == "guide":
+        return {}
+    swept = sweep.setting.removeprefix("options.")
+    return {way: {key: own[key] for key in own if key != swept} for way, own in options.items()}
 
 
 def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, System]:
