@@ -14,6 +14,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+from synmask.pipeline.paths import RUN, existing, filled
+
 KEPT = {
     "scores.json", "train.json", "history.csv", "hypothesis.valid.txt", "hypothesis.test.txt", "parse.json",
     "sentences.csv", "parse_counts.json", "heads.json",
@@ -34,7 +36,8 @@ def wordless(trees: bytes) -> bytes:
 
 def pack(corpus: Path, out: Path) -> None:
     """Write the archive, whose bytes depend on the files alone."""
-    files = [path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES, WORDLESS}]
+    runs = existing(filled(RUN, corpus=corpus.name), corpus.parent)
+    files = [run / name for run in runs for name in {*KEPT, TREES, WORDLESS} if (run / name).exists()]
     with lzma.open(out, "wb", filters=XZ) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         for path in sorted(files, key=lambda path: (path.name, path)):
             content, name = path.read_bytes(), str(path.relative_to(corpus.parent))
@@ -48,4 +51,4 @@ def pack(corpus: Path, out: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3 or not Path(sys.argv[1]).is_dir():
         sys.exit(f"usage: {sys.argv[0]} RESULTS/CORPUS ARCHIVE")
-    pack(Path(sys.argv[1]), Path(sys.argv[2]))
+    pack(Path(sys.argv[1]).absolute(), Path(sys.argv[2]))

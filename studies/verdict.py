@@ -20,6 +20,8 @@ import yaml
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import UserError, read_json, write_lines
+from synmask.pipeline.paths import RUN as RUN_FOLDER
+from synmask.pipeline.paths import existing, filled
 from synmask.pipeline.reporting.contrasts import Contrast, Found, Runs, Verdict, compare_all
 from synmask.pipeline.reporting.layout import arrow, pipes, signed, write_csv
 from synmask.pipeline.reporting.runs import RUN, read_history, read_parse_scores, read_scores
@@ -76,8 +78,7 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
     asked = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    found = (results / asked["corpus"]).glob("*/*/seed*")
-    runs = StudyRuns(folder for folder in found if folder.name.removeprefix("seed").isdecimal())
+    runs = StudyRuns(existing(filled(RUN_FOLDER, corpus=asked["corpus"]), results))
     contrasts = [
         (claim["name"], contrast_of(**one)) for claim in asked["claims"] for one in claim["contrasts"]
     ]

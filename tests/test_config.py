@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config.base import LANGUAGE, sides
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Guidance, RunSettings
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import LANGUAGE
 
 ROOT = Path(__file__).parents[1]
 FILES = project_files(ROOT)

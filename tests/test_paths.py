@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from synmask.pipeline.paths import TASK, filled, run_file
+from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, run_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -13,6 +13,28 @@ def test_a_pattern_is_filled_and_keeps_other_wildcards():
     assert (
         run_file("demo", "pt-BR-en", "lisa", 2, "train.json") == "results/demo/pt-BR-en/lisa/seed2/train.json"
     )
+
+
+def test_what_people_keep_beside_runs_is_no_run(tmp_path):
+    runs = ["demo/de-en/grammar/seed1", "demo/pt-BR-en/lisa/seed10", "glue/rte/lisa/seed2"]
+    kept = [
+        "seed1.old",
+        "seed1.bak2",
+        "seed01",
+        "seed0",
+        "seed",
+        "seeds",
+        "seed-1",
+        "seed1 (copy)",
+        "old.seed1",
+    ]
+    kept = [f"demo/de-en/grammar/{name}" for name in kept] + ["demo/de-en.old/grammar/seed1"]
+    for name in runs + kept:
+        (tmp_path / name).mkdir(parents=True)
+    assert existing(RUN, tmp_path) == [tmp_path / name for name in runs[:2]]
+    assert existing(filled(RUN, corpus="demo", system="grammar"), tmp_path) == [tmp_path / runs[0]]
+    assert existing(filled(TUNED, benchmark="glue", task="rte"), tmp_path) == [tmp_path / runs[2]]
+    assert existing("seed{seed}/train.json", tmp_path / "demo/de-en/grammar") == []
 
 
 def test_no_rule_and_no_module_writes_a_folder_of_results_out():

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -92,6 +93,22 @@ def test_heads_above_a_rule_hold_and_a_lower_perplexity_is_better(runs, ours, th
     assert found == {"Heads": "holds", "Perplexity": verdict}
     assert [float(one["difference"]) for one in (attachment, probe)] == pytest.approx([20.2, 20.2])
     assert float(perplexity["difference"]) == pytest.approx((sum(ours) - sum(theirs)) / 3)
+
+
+def test_copies_beside_runs_change_nothing(runs):
+    folder = runs([4.0, 4.1, 4.2], [5.0, 5.1, 5.2])
+    names = ("out.md", "out.csv", "out.runs.csv", "out.tar.xz")
+
+    def written():
+        verdicts(folder)
+        script = [sys.executable, ROOT / "studies/pack-runs.py", folder / "demo", folder / "out.tar.xz"]
+        subprocess.run(script, check=True)
+        return [(folder / name).read_bytes() for name in names]
+
+    alone = written()
+    for copy in ("de-en/a/seed1.old", "de-en/a/seed01", "de-en.old/a/seed1"):
+        shutil.copytree(folder / "demo/de-en/a/seed1", folder / "demo" / copy)
+    assert written() == alone
 
 
 def test_no_runs_is_one_line(tmp_path):

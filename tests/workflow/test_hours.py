@@ -53,6 +53,13 @@ def test_a_record_that_is_none_is_one_line(tmp_path, text):
         clock(tmp_path).training("demo", "de-en", "grammar")
 
 
+def test_a_copy_beside_a_run_is_not_measured(tmp_path):
+    ran(tmp_path, "demo/de-en/grammar/seed1", 3600, "CPU")
+    for copy in ("de-en/grammar/seed1.old", "de-en/grammar/seed01", "de-en.old/grammar/seed1"):
+        ran(tmp_path, f"demo/{copy}", 7200, "CPU")
+    assert clock(tmp_path).training("demo", "de-en", "grammar").cores == pytest.approx(1.0)
+
+
 def test_every_system_on_every_corpus_has_hours(tmp_path):
     here = clock(tmp_path)
     for experiment in here.config.plain_experiments.values():

@@ -13,9 +13,9 @@ from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.loading import load, project_files, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
-from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
@@ -74,7 +74,7 @@ wildcard_constraints:
     language=LANGUAGE,
     split=any_of(SPLITS),
     system=any_of(CONFIG.systems),
-    seed=r"[1-9]\d*",
+    seed=SEED,
     baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TARGETS.tables),

@@ -5,6 +5,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+# Regular expressions; what follows a language's letters begins otherwise, so that hyphens part directions.
+LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
+DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
+
 # Codes, with their scripts, that need no look into the registry, which takes a tenth of a second to load.
 PLAIN = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
 NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none

@@ -1,11 +1,14 @@
-"""The folders of results/, each written once, as patterns of Snakemake's wildcards; and what fills them.
+"""The folders of results/, each written once, as patterns of Snakemake's wildcards; filled, and found.
 
 A file in one is `RUN / "average.pt"`. results/README.md describes the files.
 """
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from synmask.pipeline.languages import LANGUAGE
 
 
 class Folder(str):
@@ -30,12 +33,32 @@ FIGURES = RESULTS / "figures"
 LOGS = RESULTS / "logs"  # of steps that belong to none of the folders above
 METHOD = "workflow/report/method.svg"
 
+SEED = r"[1-9]\d*"
+WILDCARDS = {"source": LANGUAGE, "target": LANGUAGE, "seed": SEED}  # regular expressions; others: any name
+
 
 def filled(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
     """A path with values for wildcards; others stay. `direction` is that of "{source}-{target}"."""
     if direction is not None:
         pattern = pattern.replace("{source}-{target}", direction)
     return re.sub(r"{(\w+)}", lambda name: str(wildcards.get(name[1], name[0])), pattern)
+
+
+def existing(pattern: str, results: Path = Path(RESULTS)) -> list[Path]:
+    """The folders or files in `results` that have the names which rules give them, sorted.
+
+    What people keep beside them has other names, and is none of them: seed1.old, seed01, de-en.bak.
+
+    Args:
+        pattern: a path below RESULTS, such as RUN; its wildcards stand for any name of their kind.
+    """
+    names = re.split(r"{(\w+)}", pattern.removeprefix(f"{RESULTS}/"))  # text, name, text, name, text
+    for place in range(1, len(names), 2):
+        names[place] = f"(?:{WILDCARDS.get(names[place], '[^/]+')})"
+    names[::2] = map(re.escape, names[::2])
+    known = re.compile("".join(names))
+    paths = results.glob(re.sub(r"({\w+})+", "*", pattern.removeprefix(f"{RESULTS}/")))
+    return sorted(path for path in paths if known.fullmatch(path.relative_to(results).as_posix()))
 
 
 def below_results(path: str) -> str:

@@ -17,15 +17,12 @@ from pydantic import (
 )
 
 from synmask.pipeline.config.faults import check_keys
-from synmask.pipeline.languages import checked
+from synmask.pipeline.languages import DIRECTION, LANGUAGE, checked
 
 T = TypeVar("T", bound=Hashable)
 
 ZEROS = re.compile(r"[-+]?0[0-9]+")  # "010": Python would read 10, YAML 8
 LONGEST = 1000  # characters of a title, label or path
-# Regular expressions; what follows a language's letters begins otherwise, so that hyphens part directions.
-LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
-DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
 
 
 def sides(direction: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare, over_seeds
 from synmask.pipeline.files import read_object
+from synmask.pipeline.paths import existing
 
 BASELINE = "transformer"
 HEAD = "---\n# license: yours to fill in before you publish this model\n"
@@ -53,7 +54,7 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
     if not scores:
         return []
-    seeds = [read_object(one) for one in sorted(run.parent.glob("seed*/scores.json"))] or [scores]
+    seeds = [read_object(path) for path in _of_seeds(run.parent, "scores.json")] or [scores]
     lines = ["| set | score | this model | mean of seeds | seeds |", "|---|---|---|---|---|"]
     for part, values in scores["scores"].items():
         for name, value in values.items():
@@ -66,10 +67,15 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     return [*told, *_against_baseline(run)]
 
 
+def _of_seeds(system: Path, name: str) -> list[Path]:
+    """This file of each run in a system's folder."""
+    return existing(f"seed{{seed}}/{name}", system)
+
+
 def _against_baseline(run: Path) -> list[str]:
     """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
     baseline = run.parent.with_name(BASELINE)
-    sides = [sorted(system.glob("seed*/sentences.csv")) for system in (run.parent, baseline)]
+    sides = [_of_seeds(system, "sentences.csv") for system in (run.parent, baseline)]
     if not all(sides) or run.parent == baseline:
         return []
     counts = [[counts_of(path, "sacrebleu") for path in side] for side in sides]

@@ -91,13 +91,20 @@ class Found:
 
 
 class Runs:
-    """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN."""
+    """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN (`paths.existing`).
+
+    Raises:
+        UserError: two folders are the same run.
+    """
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders: dict[tuple[str, str], dict[int, Path]] = {}
         for folder in sorted(folders, key=lambda path: int(path.name.removeprefix("seed"))):
             direction, system, seed = folder.parts[-3:]
-            self.folders.setdefault((direction, system), {})[int(seed.removeprefix("seed"))] = folder
+            seeds = self.folders.setdefault((direction, system), {})
+            first = seeds.setdefault(int(seed.removeprefix("seed")), folder)
+            if first is not folder:
+                raise UserError(f"{folder}: the same run as {first}; name each run once")
 
     def directions(self) -> list[str]:
         return sorted({direction for direction, _ in self.folders})

@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from synmask.pipeline.config.base import DIRECTION, sides
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
+from synmask.pipeline.languages import DIRECTION
 
 WIDEST = 8  # columns of numbers
 LATEX = {

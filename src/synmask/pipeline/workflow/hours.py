@@ -19,6 +19,7 @@ from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.paths import RUN, TUNED, WEIGHTS, existing, filled
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 
@@ -98,14 +99,16 @@ class Clock:
         Args:
             part: "template" for the model that predicts the templates which the system reads.
         """
-        return self._hours(f"{corpus}/*/{system}/seed*/{part}", self._work(corpus, direction, system, part))
+        runs = filled(f"{RUN}/{part}".rstrip("/"), corpus=corpus, system=system)
+        return self._hours(runs, self._work(corpus, direction, system, part))
 
     def finetuning(self, benchmark: str, task: str) -> Hours:
         """The hours of one fine-tuning."""
         entry = self.config.benchmarks[benchmark]
         settings, parameters = entry.tasks[task], used_parameters(self._shape(entry.weights), 0)
         tokens = settings.sentences * REFERENCE["example"]
-        return self._hours(f"{benchmark}/{task}/*/seed*", Work(settings.total_updates, tokens, parameters))
+        runs = filled(TUNED, benchmark=benchmark, task=task)
+        return self._hours(runs, Work(settings.total_updates, tokens, parameters))
 
     def pretraining(self, weights: str) -> Hours:
         """The hours of pre-training weights: as long as their text is, or further, by their schedule."""
@@ -120,7 +123,7 @@ class Clock:
             read = text and text * training.max_epochs / known["bytes"]
             steps = read and read / (batch.tokens * REFERENCE["filled"])
         work = Work(steps, batch.tokens, used_parameters(self._shape(weights), 0), times=times)
-        return self._hours(f"weights/{weights}", work)
+        return self._hours(filled(WEIGHTS, weights=weights), work)
 
     def _bytes(self, entry: Pretrain) -> int | None:
         """The size of the text of a pre-training; None where it is missing or packed."""
@@ -131,7 +134,7 @@ class Clock:
         return sum(path.stat().st_size for path in paths) if there else None
 
     def _hours(self, runs: str, work: Work) -> Hours:
-        """Measured in folders that match `runs`, else estimated."""
+        """Measured in the folders of the pattern `runs`, else estimated."""
         gpu, cores, devices = self._measured(runs)
         for machine, found in (("gpu", gpu), ("cpu", cores)):
             if not found and (guess := work.hours(machine)) is not None:
@@ -141,7 +144,7 @@ class Clock:
     def _measured(self, runs: str) -> tuple[list[float], list[float], set[str]]:
         """Hours on a GPU, core hours without one, and the devices of trainings that ran in these folders."""
         gpu, cores, devices = [], [], set()
-        for path in self.results.glob(f"{runs}/train.json"):
+        for path in existing(f"{runs}/train.json", self.results):
             try:
                 run = Trained.model_validate(read_json(path))
             except ValidationError as error:
@@ -158,10 +161,11 @@ class Clock:
     def _scales(self) -> dict[str, float]:
         """Median ratio of measured to estimated hours, on a GPU and without."""
         ratios: dict[str, list[float]] = {"gpu": [], "cpu": []}
-        for run in sorted({path.parts[-5:-2] for path in self.results.glob("*/*-*/*/seed*/train.json")}):
-            corpus, _, system = run
+        for run in sorted({path.parts[-5:-2] for path in existing(f"{RUN}/train.json", self.results)}):
+            corpus, direction, system = run
             if corpus in self.config.corpora and system in self.config.systems:
-                work, measured = self._work(*run), self._measured("/".join((*run, "seed*")))
+                runs = filled(RUN, direction, corpus=corpus, system=system)
+                work, measured = self._work(*run), self._measured(runs)
                 for machine, found in zip(ratios, measured, strict=False):
                     if found and (guess := work.hours(machine)):
                         ratios[machine].append(mean(found) / guess)
