@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import shutil
 
 import pytest
 
@@ -476,7 +477,7 @@ def test_tasks_of_language_understanding(table, task_scores):
         "**41.0 ± 35.5**",
         "**80.0 ± 0.0 [2 of 3]**",
         "**82.0 ± 0.0 [2 of 3]**",
-        "**64.0 ± 14.1**",
+        "**64.0 ± 14.1 [2 of 3]**",
     ]
     assert cells(markdown, "RoBERTa", "median") == ["60.0", "80.0", "82.0", "64.0"]
     assert cells(markdown, "Majority", "here") == ["0.0", "35.0", "36.0", "23.7"]
@@ -512,14 +513,41 @@ def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
 def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(table, task_scores):
     one = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 1)
     other = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 2, settings={"lr": 2})
-    with pytest.raises(
-        UserError, match=r"settings differ between roberta on glue CoLA, seed 1 \(settings.lr: 1\)"
-    ):
+    with pytest.raises(UserError, match=r"settings differ between roberta on glue CoLA, seed 1 \(lr: 1\)"):
         table(glue_plan([1, 2]), tasks=[one, other])
     with pytest.raises(UserError, match="rte dev is not in this table"):
         table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
     with pytest.raises(UserError, match="no 'matthews' in it"):
         table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])
+
+
+def test_a_run_of_a_task_given_twice_is_refused(table, task_scores, tmp_path):
+    one = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 1)
+    copy = shutil.copy(one, tmp_path / "copy.json")
+    with pytest.raises(UserError, match="roberta on glue CoLA, seed 1: given twice; name each run once"):
+        table(glue_plan([1, 2]), tasks=[one, copy])
+
+
+def test_runs_from_weights_of_one_name_that_were_trained_otherwise_are_refused(table, task_scores):
+    """For each task, over the tasks of an average, and where one system continues another's weights."""
+    plan = glue_plan([1, 2])
+    plan["rows"].append(["synclm", "SynCLM"])
+    plan["columns"] = [column | {"runs": column["runs"] | {"synclm": [1]}} for column in plan["columns"]]
+
+    def run(task, part, metric, system, seed, **start):
+        return task_scores(task, {part: {metric: 1}}, system, seed, start={"weights": "base"} | start)
+
+    def base(lr):
+        return {"settings": {"training": {"lr": lr}}}
+
+    cola = run("cola", "dev", "matthews", "roberta", 1, **base(0.1))
+    for other in (
+        run("cola", "dev", "matthews", "roberta", 2, **base(0.2)),
+        run("mnli", "dev_matched", "accuracy", "roberta", 1, **base(0.2)),
+        run("cola", "dev", "matthews", "synclm", 1, weights="more", start={"weights": "base"} | base(0.2)),
+    ):
+        with pytest.raises(UserError, match=r"weights differ .*\(settings.training.lr: 0.1\)"):
+            table(plan, tasks=[cola, other])
 
 
 def test_pairs_that_two_sets_share_are_a_note(run, table):

@@ -175,7 +175,7 @@ rule nlu_score:
     params:
         code=JOBS.code("nlu-score"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
-        run=JOBS.finetuned_run,
+        run=JOBS.tuned_model,
     shell:
         "synmask nlu-score --task {wildcards.task} --parts {params.parts} --gold {input.gold:q}"
         " --predicted {input.predicted:q} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"

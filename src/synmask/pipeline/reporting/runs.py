@@ -31,6 +31,7 @@ CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, neve
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
 OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
+AS_JSON = {*SETTINGS, "weights"}
 
 
 def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
@@ -70,7 +71,9 @@ def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induce
         if not found:
             raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
         rows += found
-    return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+    check_once(table)
+    return table
 
 
 def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -90,9 +93,11 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[str, Counts]]]:
     """Read parse_counts.json files: (direction, system, protocol) → of each run, counts per kind of tree."""
     found: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
+    seen: list[dict[str, Any]] = []
     for path in paths:
         run = read_json(path)
         with _complete(path):
+            seen.append({key: run[key] for key in RUN})
             for name, protocol in run["counts"].items():
                 itemgetter("gold", "induced", "right-branching")(protocol)  # all there
                 gold = np.array(protocol.pop("gold"))
@@ -101,6 +106,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[s
                     for tree, spans in protocol.items()
                 }
                 found.setdefault((run["direction"], run["system"], name), []).append(counts)
+    check_once(pd.DataFrame(seen, columns=RUN))
     return found
 
 
@@ -121,8 +127,9 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
         run = read_json(path)
         with _complete(path):
             trained = "system" in run
-            settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
-            head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
+            head = {"corpus": run["corpus"], "seed": run.get("seed", 0)}
+            head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
+            head["weights"] = json.dumps(run.get("start"), sort_keys=True)
             head |= {key: run.get(key) for key in COSTS}
             head["counts"] = Path(path).with_name("examples.csv") if trained else None
             for system, parts in ({run["system"]: run["scores"]} if trained else run["scores"]).items():
@@ -136,9 +143,27 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
                     row["answers"] = (run.get("answers") or {}).get(part)
                     rows.append(head | row)
     table = pd.DataFrame(rows)
+    check_once(table)
     for _, group in table.groupby(["corpus", "direction", "system"]):
         _same(group, "settings")
+    for _, group in table.groupby(["corpus", "system"]):  # also what an average over tasks puts together
+        _same(group, "weights")
+    _check_weights(table)
     return table
+
+
+def _check_weights(runs: pd.DataFrame) -> None:
+    """Check that weights of one name were trained alike, also where others continue them."""
+    starts = []
+    for _, run in runs.iterrows():
+        start = json.loads(run["weights"])
+        while start:
+            starts.append(
+                run.to_dict() | {"name": start["weights"], "weights": json.dumps(start, sort_keys=True)}
+            )
+            start = start.get("start")
+    for _, group in pd.DataFrame(starts, columns=[*runs, "name"]).groupby("name"):
+        _same(group, "weights")
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
@@ -189,7 +214,7 @@ def _same(runs: pd.DataFrame, key: str) -> None:
     first = runs.iloc[0]
     for _, run in runs[runs[key] != first[key]].iterrows():
         one, other = first[key], run[key]
-        if key in SETTINGS:
+        if key in AS_JSON:
             one, other = first_difference(json.loads(one), json.loads(other))
         raise UserError(
             f"{key} differ between {describe(first)} ({one}) and {describe(run)} ({other}); "

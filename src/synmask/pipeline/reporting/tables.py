@@ -169,7 +169,7 @@ def _cell(
         change=test and mean - theirs["value"].mean(),
         difference=mean - number.mean if number and mean is not None else None,
         seeds=len(values),
-        asked=len(column["runs"].get(system, ())),
+        asked=len(_asked(plan, column, system)),
         run=(corpus, direction, system) if direction else None,
         corpus=corpus,
         column=name,
@@ -183,6 +183,13 @@ def _cell(
         median=values.median() if len(values) > 1 else None,
         baseline=plan["baseline"] if due else None,
     )  # fmt: skip
+
+
+def _asked(plan: Plan, column: Column, system: str) -> set[int]:
+    """The seeds of a cell: of an average over columns, those of all columns."""
+    average = column.get("task", "") is None
+    columns = plan["columns"] if average else [column]
+    return {seed for one in columns for seed in one["runs"].get(system, ())}
 
 
 def _scored(runs: pd.DataFrame, metric: str, system: str | None) -> pd.DataFrame:

@@ -235,7 +235,7 @@ class Jobs:
         return entry.pretrain or entry.continued
 
     def pretraining_settings(self, wildcards: Wildcards) -> str:
-        return as_json(_weights_run(wildcards.weights, self.pretraining(wildcards))["settings"])
+        return as_json(_settings(self.pretraining(wildcards)))
 
     def pretraining_text(self, split: str) -> Told:
         """The text of a pre-training: files of the user's, or generated."""
@@ -336,24 +336,25 @@ class Jobs:
 
     def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
         """Which weights a training starts from; those that are trained here also have settings and a seed."""
-        name = self.weights(wildcards)
+        return self._weights_run(self.weights(wildcards))
+
+    def _weights_run(self, name: str) -> dict[str, Any]:
+        """Weights by name, and, if they are trained here, by all trainings that made them."""
         entry = self.config.weights[name]
-        return _weights_run(name, entry.pretrain or entry.continued)
+        trained = entry.pretrain or entry.continued
+        if trained is None:
+            return {"weights": name}
+        run = {"weights": name, "seed": trained.seed, "settings": _settings(trained)}
+        return run | ({"start": self._weights_run(trained.weights)} if entry.continued else {})
 
     def pretrained_run(self, wildcards: Wildcards) -> str:
         """The description of a pre-training, as JSON; of a continued one with the weights it starts from."""
-        entry = self.pretraining(wildcards)
-        run = _weights_run(wildcards.weights, entry)
-        return as_json(run | ({"start": self.weights_run(wildcards)} if isinstance(entry, Continued) else {}))
+        return as_json(self._weights_run(wildcards.weights))
 
     def tuned_model(self, wildcards: Wildcards) -> str:
-        """The description of a fine-tuning for its model, as JSON; without a seed, that of a system's."""
+        """The description of a fine-tuning, as JSON; without a seed, that of a system's."""
         settings, start = self._finetuning(wildcards).plain(), self.weights_run(wildcards)
         return as_json(_task_run_of(wildcards) | {"settings": settings, "start": start})
-
-    def finetuned_run(self, wildcards: Wildcards) -> str:
-        settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
-        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
 
 
 def _files_of(parses: Iterable[str]) -> list[str]:
@@ -371,9 +372,6 @@ def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
     return names | ({"seed": int(wildcards.seed)} if hasattr(wildcards, "seed") else {})
 
 
-def _weights_run(name: str, entry: Pretrain | Continued | None) -> dict[str, Any]:
-    """Weights by name, and, if they are trained here, by the settings and the seed of their training."""
-    if entry is None:
-        return {"weights": name}
-    settings = entry.model_dump(mode="json", include={"model", "training", "losses"})
-    return {"weights": name, "seed": entry.seed, "settings": settings}
+def _settings(entry: Pretrain | Continued) -> dict[str, Any]:
+    """All that a pre-training depends on besides its data and seed."""
+    return entry.model_dump(mode="json", include={"model", "training", "losses"})
