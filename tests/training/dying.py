@@ -94,6 +94,7 @@ moments = {
     "memory": with_memory,
     "gpu memory": gpu_memory_is_out,
 }
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 if moment:
     moments[moment.pop("kind")](**moment)
 synmask.pipeline.cli.main(words)
