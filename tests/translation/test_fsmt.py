@@ -1,6 +1,7 @@
 """Exported translation models, loaded by transformers."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,8 @@ def test_logits_and_translations_are_the_same(varied, exported):
 @pytest.fixture
 def tokenizer(monkeypatch, tmp_path):
     """Load the tokenizer of a folder, with the code that lies there."""
+    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
+        monkeypatch.delitem(sys.modules, name)  # of another test's folder
     monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", tmp_path / "modules")
     monkeypatch.syspath_prepend(tmp_path / "modules")
     return lambda folder: AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
@@ -105,6 +108,17 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
         assert theirs.tokenize(line) == marked
     ids = [task.tgt_dict.index(piece) for piece in ("jj", "g@@", "h@@", "i", "e@@", "f", "a", "</s>")]
     assert theirs.decode(ids, skip_special_tokens=True) == "jj ghi ef a"
+
+
+def test_the_tokenizer_has_the_rules_of_its_languages(varied, tokenizer, tmp_path):
+    saved = torch.load(varied, weights_only=True)
+    saved["text"] |= {"source": "fin", "target": "cs"}
+    torch.save(saved, tmp_path / "average.pt")
+    theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
+    words = "".join(theirs.tokenize("EU:ssa on 中文.")).replace("</w>", " ").split()
+    assert words == ["EU:ssa", "on", "中文", "."]
+    pieces = [f"{word}</w>" for word in ["Tým", "má", "11", "hráčů", "ve", "věku", "20"]]
+    assert theirs.convert_tokens_to_string(pieces) == "Tým má 11 hráčů ve věku 20"
 
 
 def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsys):

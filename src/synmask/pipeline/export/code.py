@@ -48,13 +48,15 @@ def guided(
         raise UserError(f"{path}: {system.guide} reads {needed} of a parser, which would not go along")
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
-    return named | {"guide": system.guide, "guide_options": system.options}, _code(kind, system.guide)
-
-
-def _code(kind: str, guide: str) -> dict[str, str]:
     main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
-    own = f"synmask.guides.{guide} import {guide.capitalize()}Guide as OwnGuide"
-    texts, waiting = {f"modeling_{kind}": main.replace(OWN_GUIDE, own)}, [f"modeling_{kind}"]
+    own = f"synmask.guides.{system.guide} import {system.guide.capitalize()}Guide as OwnGuide"
+    code = with_imports(f"modeling_{kind}", main.replace(OWN_GUIDE, own))
+    return named | {"guide": system.guide, "guide_options": system.options}, code
+
+
+def with_imports(name: str, text: str) -> dict[str, str]:
+    """The file NAME.py and all files of synmask that it imports, name → text, for one folder."""
+    texts, waiting = {name: text}, [name]
     while waiting:
         for module in IMPORT.findall(texts[waiting.pop()]):
             if module not in texts:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import regex
-
 from synmask.pipeline import languages
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.sections import Tokens
@@ -37,64 +35,12 @@ def _compile(pattern: str, flags: int = 0) -> Any:
 # sacremoses compiles expressions with all letters one by one: half a second, though few of them are used
 COMPILE = re.compile
 with mock.patch("re.compile", _compile):
-    from sacremoses import MosesDetokenizer, MosesTokenizer
-    from sacremoses.corpus import NonbreakingPrefixes
+    from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer, Tokenizer
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
 HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
-ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
-NUMBER = r"\p{N}"  # Perl's IsN
-# Moses' languages with lists of abbreviations.
-ABBREVIATIONS = frozenset(NonbreakingPrefixes().available_langs.values())
-
 MOSES = Tokens()
-
-
-class _Tokenizer(MosesTokenizer):
-    """sacremoses' tokeniser with the output of today's tokenizer.perl, and faster at full stops.
-
-    sacremoses 0.2.0 differs from the Perl script (version of November 2018 or later) in three points: the
-    full stop at the end of a line stays with an abbreviation ("Linie A."); its classes of letters and numbers
-    contain combining signs of Indian scripts and lack Chinese characters; and a line that ends in .' gets a
-    space at its end. tests/text/test_tokenise.py has an example of each.
-    """
-
-    PAD_NOT_ISALNUM = regex.compile(rf"([^{ALPHA}\p{{Nd}}\s\.'`,\-])"), r" \1 "
-    COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMBER}]),"), r"\1 , "
-    COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMBER}])"), r" , \1"
-    COMMA_SEPARATE_3 = regex.compile(rf"([{NUMBER}]),$"), r"\1 ,"
-    _OUTSIDE = regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
-    _AFTER = regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
-    _BETWEEN = regex.compile(rf"([{ALPHA}])'([{ALPHA}])")
-    ENGLISH_SPECIFIC_APOSTROPHE = (
-        _OUTSIDE,
-        (regex.compile(rf"([^{ALPHA}{NUMBER}])'([{ALPHA}])"), r"\1 ' \2"),
-        _AFTER,
-        (_BETWEEN, r"\1 '\2"),
-        (regex.compile(rf"([{NUMBER}])'([s])"), r"\1 '\2"),
-    )
-    FR_IT_SPECIFIC_APOSTROPHE = (
-        _OUTSIDE,
-        (regex.compile(rf"([^{ALPHA}])'([{ALPHA}])"), r"\1 ' \2"),
-        _AFTER,
-        (_BETWEEN, r"\1' \2"),
-    )
-    _ALPHA = regex.compile(ALPHA)
-    _LOWER = regex.compile(r"\p{Lowercase}")
-
-    def islower(self, text: str) -> bool:  # called with one character
-        return self._LOWER.match(text) is not None
-
-    def isanyalpha(self, text: str) -> bool:
-        return self._ALPHA.search(text) is not None
-
-    def handles_nonbreaking_prefixes(self, text: str) -> str:
-        head, _, last = text.rstrip().rpartition(" ")
-        if last.endswith(".") and len(last) > 1:
-            last = f"{last[:-1]} ."
-        text = f"{head} {last}"
-        return super().handles_nonbreaking_prefixes(text) if "." in head else text
 
 
 def moses_code(language: str) -> str:
@@ -102,7 +48,7 @@ def moses_code(language: str) -> str:
     return languages.known_as(language, ABBREVIATIONS) or languages.shortest(language)
 
 
-def _tokenizer(language: str) -> _Tokenizer:
+def _tokenizer(language: str) -> Tokenizer:
     """Moses' tokeniser; a note says if it has no rules for the language."""
     code = moses_code(language)
     if languages.script(language) in languages.WITHOUT_SPACES:
@@ -111,7 +57,7 @@ def _tokenizer(language: str) -> _Tokenizer:
     elif code not in ABBREVIATIONS:
         what = "has no abbreviations of this language and uses those of English"
         languages.note(f"{languages.named(language)}: Moses {what}")
-    return _Tokenizer(code)
+    return Tokenizer(code)
 
 
 def tokenise_file(
@@ -176,12 +122,12 @@ def tokenise(
     return map(str.lower, words) if lowercase else words
 
 
-def _moses(tokenizer: MosesTokenizer, lowercase: bool, line: str) -> str:
+def _moses(tokenizer: Tokenizer, lowercase: bool, line: str) -> str:
     tokens = tokenizer.tokenize(line, return_str=True).rstrip()
     return tokens.lower() if lowercase else tokens
 
 
-def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
+def _rejoined(tokenizer: Tokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
     text = html.unescape(_moses(tokenizer, False, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
@@ -197,7 +143,7 @@ def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") ->
             yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
     else:
         code = moses_code(language)
-        detokenizer = MosesDetokenizer(code)
+        detokenizer = Detokenizer(code)
         for line in lines:
             if tokeniser == "corenlp" and code == "en":  # "didn ' t", "O ' Neill"
                 line = re.sub(r"(?<=n) ' (?=t\b)|(?<=\bO) ' (?=[A-Z])", "'", line)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import TOKENIZER, guided, write_folder
+from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.text.tokenise import moses_code
 from synmask.pipeline.translation.average import load_model
@@ -182,5 +182,5 @@ def _tokenizer(text: ModelText, languages: list[str], left_pads: bool) -> dict[s
     return {
         "merges.txt": "".join(f"{merge}\n" for merge in merges),
         "tokenizer_config.json": json_text(config),
-        TOKENIZER.name: TOKENIZER.read_text(encoding="utf-8"),
+        **with_imports(TOKENIZER.stem, TOKENIZER.read_text(encoding="utf-8")),
     }
