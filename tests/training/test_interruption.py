@@ -11,16 +11,20 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
 
+import fairseq.trainer
 import pytest
 import torch
+from fairseq.data.iterators import BackgroundConsumer
 
 from small_models import SETTINGS, fit, model_text, typed
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.train import Translation
 
@@ -122,7 +126,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
 
 
-@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("what", Stop.SIGNALS)
 def test_a_signal_saves_and_exits_with_75(
     corpus, tmp_path, all_settings, undisturbed, attempt, what, record_property
 ):
@@ -136,6 +140,31 @@ def test_a_signal_saves_and_exits_with_75(
     assert code == 0
     assert "resuming after update 7 in epoch" in said  # 2 + 2 + 3: the stopped update counts
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, monkeypatch):
+    """One that computes while Python ends would abort the process, whose exit code is then -6, not 75."""
+    settings["training"]["batch"]["tokens"] = 8  # more batches than fairseq prepares at a time
+
+    def not_finite(*_, **how):
+        raise FloatingPointError
+
+    monkeypatch.setattr(fairseq.trainer.Trainer, "train_step", not_finite)
+    with pytest.raises(UserError, match="no longer finite"):
+        fit(corpus / "bin", tmp_path / "run", typed(settings), keep=KEEP)
+    assert not [one for one in threading.enumerate() if isinstance(one, BackgroundConsumer)]
+
+
+@pytest.mark.parametrize("number", [one for one in Stop.SIGNALS if one != signal.SIGINT])
+def test_a_signal_before_a_training_listens(number):
+    early = (
+        "import os, synmask.pipeline.cli as cli\n"
+        f"cli.app = lambda *_: os.kill(os.getpid(), {int(number)})\n"
+        "cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", early, "train"], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == TryAgain.EXIT_CODE
+    assert "stopped by a signal before its first update" in done.stderr
 
 
 def start(line, **how):

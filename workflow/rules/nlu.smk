@@ -81,7 +81,7 @@ rule finetune:
         weights=JOBS.weights_folder,
         run=folder_of("output"),
     shell:
-        "trap : TERM HUP; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
+        "trap : TERM HUP XCPU; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {wildcards.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"

@@ -28,7 +28,7 @@ rule train:
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
-        "trap : TERM HUP; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+        "trap : TERM HUP XCPU; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes}"

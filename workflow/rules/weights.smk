@@ -104,7 +104,7 @@ rule pretrain:
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
-        "trap : TERM HUP; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
+        "trap : TERM HUP XCPU; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
         " --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
@@ -162,7 +162,7 @@ rule continue_pretraining:
         weights=JOBS.weights_folder,
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
-        "trap : TERM HUP; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+        "trap : TERM HUP XCPU; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"

@@ -94,7 +94,9 @@ def main(words: Sequence[str] | None = None) -> None:
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
-        signal.signal(signal.SIGTERM, _too_early)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(number, _too_early)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     synmask = app(FOR_PEOPLE) if not words or words[0] in ("--help", "-h") else app()
@@ -127,7 +129,7 @@ def _tell(counts: Mapping[str, int]) -> None:
 
 
 def _too_early(*_: object) -> NoReturn:
-    """SIGTERM before a training listens to it (`training.stopping.Stop`): nothing has been written."""
+    """A signal before a training listens to it (`training.stopping.Stop`): nothing has been written."""
     line = (
         f"synmask {sys.argv[1]}: stopped by a signal before its first update; the same command begins again\n"
     )

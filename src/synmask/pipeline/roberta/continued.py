@@ -209,7 +209,8 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
+    Run it again to continue where it stopped. On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with
+    75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.

@@ -143,7 +143,8 @@ def finetune(
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
+    Run it again to continue where it stopped. On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with
+    75.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.

@@ -29,7 +29,7 @@ from synmask.pipeline.training.memory import Peaks, save_memory
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
-from synmask.pipeline.training.trainer import join, leave
+from synmask.pipeline.training.trainer import ending_readers, join, leave
 
 CUT = (
     "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
@@ -71,7 +71,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
             no longer finite, memory is too small, there are more workers than GPUs, or workers cannot share
             an update's batches evenly.
-        TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
+        TryAgain: stopped by a signal (`Stop.SIGNALS`), after saving; or another process works on this run.
     """
     with ExitStack() as held:
         held.enter_context(lease(training.gpus))
@@ -206,7 +206,7 @@ class _Loop:
             from synmask.pipeline.training.board import Board  # imported here: few trainings write it
 
             self.board = Board(self.job.run, self.trainer.get_num_updates())
-        with suppress(_Stopped):
+        with ending_readers(), suppress(_Stopped):
             for epoch in range(len(self.history) + 1, self.stage.epochs + 1):
                 self.history.append(self._epoch(batches, epoch, partial))
                 partial = None

@@ -1,4 +1,4 @@
-"""Signals: SIGTERM, SIGHUP, Ctrl-C stop all workers of a training at one update; SIGBUS gets a message."""
+"""Signals: those that ask a training to stop do so at one update of all workers; SIGBUS gets a message."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ class Stop:
     gradients in s + 1 before the first worker has entered it, so all read the choice in time.
     """
 
-    SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)  # the last: CPU time is up
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

@@ -175,7 +175,7 @@ def train(
     """Train one system with one seed.
 
     Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
-    On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
+    On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with 75.
 
     Args:
         data: Folder of binarised data.
