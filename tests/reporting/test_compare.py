@@ -1,6 +1,7 @@
 """`synmask compare`: any systems' translations against the first system's."""
 
 import csv
+import re
 
 import pytest
 
@@ -71,6 +72,27 @@ def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
     expected = metric.corpus_score(lines, [[REFERENCES[n] for n in short]]).score
     assert f'<th scope="row">1–5</th><td>{len(short)}</td><td>{expected:.2f}</td>' in text
     assert len(COUNTS) == 10
+
+
+def test_chinese_words_are_the_metrics(tmp_path):
+    """Lines of 6 and of 13 characters; 红 is the one that the training text lacks."""
+    lines = {"ref": ["他喜欢音乐。", "他喜欢音乐,他喜欢红音乐。"]}
+    lines |= {
+        "a": lines["ref"],
+        "b": ["他喜欢音乐。", "他喜欢音乐,他喜欢黑音乐。"],
+        "train": ["他喜欢音乐,。"] * 3,
+    }
+    for name, text in lines.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    for name in ("zh", "zho"):
+        compare(
+            tmp_path, ("A", "a"), ("B", "b"), language=name, output=tmp_path / "out", train=tmp_path / "train"
+        )
+        page = (tmp_path / "out.html").read_text(encoding="utf-8")
+        groups = re.findall(r'<th scope="row">(.+?)</th><td>(\d+)</td>', page)
+        assert groups == [("6–10", "1"), ("11–15", "1"), ("0", "1"), ("1", "1")]
+        assert re.findall("<mark>(.*?)</mark>", page) == ["Marked", "黑"]
+        assert "<mark>黑</mark>音乐。" in page
 
 
 def test_one_seed_and_several_rivals(files, capsys):

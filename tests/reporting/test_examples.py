@@ -22,9 +22,9 @@ def test_words_that_differ_are_marked_on_both_sides(tmp_path):
     source, reference, a, b = (write(tmp_path / name, lines) for name, lines in sides.items())
     names = {("A", 1): a, ("A", 2): b, ("B", 2): b, ("B", 3): a}
     (found,) = examples(source, reference, names)
-    assert found.reference == [("the cat sat", []), ("down", [0, 1, 2, 3])]
+    assert found.reference == [("the cat sat ", []), ("down", [0, 1, 2, 3])]
     assert [one.words for one in found.translations[:2]] == [
-        [("the cat sat", False)], [("the", False), ("big", True), ("cat sat", False)],
+        [("the cat sat", False)], [("the ", False), ("big ", True), ("cat sat", False)],
     ]  # fmt: skip
     chrf = CHRF()
     for one, text in zip(
@@ -35,6 +35,34 @@ def test_words_that_differ_are_marked_on_both_sides(tmp_path):
     assert first.gain is second.gain is None  # the baseline's own
     assert same_seed.gain == 0  # on A's seed 2
     assert other_seed.gain == 0  # A has no seed 3: on its first one
+
+
+@pytest.mark.parametrize(
+    ("language", "reference", "a", "b", "marked"),
+    [
+        ("zh", "他们喜欢音乐。", "他们喜欢音乐。", "我们喜欢音乐。", ["我"]),
+        ("yue", "他们喜欢 CD。", "他们喜欢 CD。", "他们喜欢 DVD。", ["DVD"]),
+        ("ja", "猫が公園で寝る。", "猫が公園で寝る。", "犬が公園で寝る。", ["犬"]),
+        ("en", "It sleeps.", "It sleeps.", "It eats.", ["eats"]),  # not its full stop
+        ("en", '"So" &amp; so', '"So" &amp; so', '"No" &amp; so &quot;', ["No", '"']),
+    ],
+)
+def test_words_are_those_of_the_metric(tmp_path, language, reference, a, b, marked):
+    sides = {"source": ["x"], "reference": [reference], "a": [a], "b": [b]}
+    source, expected, *files = (write(tmp_path / name, lines) for name, lines in sides.items())
+    names = {("A", 1): files[0], ("B", 1): files[1]}
+    (found,) = examples(source, expected, names, language=language)
+    assert [text.rstrip() for text, differs in found.translations[1].words if differs] == marked
+    if "&" not in b:
+        assert "".join(text for text, _ in found.translations[1].words) == b
+
+
+def test_case_differs_only_where_the_metric_sees_it(tmp_path):
+    sides = {"source": ["x"], "reference": ["the cat"], "a": ["a Cat"], "b": ["The CAT"]}
+    source, expected, a, b = (write(tmp_path / name, lines) for name, lines in sides.items())
+    for lowercase, words in ((True, [("The CAT", False)]), (False, [("The CAT", True)])):
+        (found,) = examples(source, expected, {("A", 1): a, ("B", 1): b}, lowercase=lowercase)
+        assert found.translations[1].words == words
 
 
 @pytest.fixture

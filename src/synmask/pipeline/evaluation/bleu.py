@@ -1,6 +1,7 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,19 @@ def _sacrebleu_code(language: str) -> str:
         what = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
         languages.note(f"{languages.named(language)}: {what}")
     return languages.shortest(language)
+
+
+@cache
+def words_of(language: str) -> Callable[[str], list[str]]:
+    """What sacreBLEU counts as the words of a line; Chinese and Japanese ones have no spaces between them.
+
+    Where its tokeniser is not installed (Korean's), words are those of 13a.
+    """
+    try:
+        split = bleu("sacrebleu", language).tokenizer
+    except UserError:
+        split = bleu("sacrebleu", "en").tokenizer
+    return lambda line: split(line).split()
 
 
 def bleu_of_counts(sums: np.ndarray) -> np.ndarray:

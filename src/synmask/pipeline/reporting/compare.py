@@ -15,7 +15,14 @@ import pandas as pd
 from cyclopts import Parameter
 
 from synmask.pipeline.config.base import Language
-from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts, read_texts, score, sentence_counts
+from synmask.pipeline.evaluation.bleu import (
+    COUNTS,
+    bleu_of_counts,
+    read_texts,
+    score,
+    sentence_counts,
+    words_of,
+)
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
@@ -106,7 +113,7 @@ def compare(
         return
     by_group = {
         what: [(name, len(lines), [f"{one.of(lines):.2f}" for one in read]) for name, lines in groups.items()]
-        for what, groups in _groups([*read_lines(reference)], train).items()
+        for what, groups in _groups([*read_lines(reference)], train, language, lowercase).items()
     }
     hypotheses = {(one.name, seed): path for one in read for seed, path in enumerate(one.files, start=1)}
     page = render(
@@ -116,7 +123,9 @@ def compare(
         rows=cells,
         groups=by_group,
         runs=[f"{name} {seed}" for name, seed in hypotheses],
-        examples=examples(source or reference, reference, hypotheses, lowercase=lowercase),
+        examples=examples(
+            source or reference, reference, hypotheses, language=language, lowercase=lowercase
+        ),
         with_source=source is not None,
     )  # fmt: skip
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
@@ -159,10 +168,19 @@ def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
     return rows
 
 
-def _groups(references: list[str], train: Path | None) -> dict[str, dict[str, np.ndarray]]:
+def _groups(
+    references: list[str], train: Path | None, language: str, lowercase: bool
+) -> dict[str, dict[str, np.ndarray]]:
     """Groups of sentences, as the numbers of their lines from 0: by length, and by their rare words."""
-    words = [line.split() for line in references]
-    counted = Counter(word for line in (read_lines(train) if train else references) for word in line.split())
+    split = words_of(language)
+
+    def words_in(line: str) -> list[str]:
+        return split(line.lower() if lowercase else line)
+
+    words = [words_in(line) for line in references]
+    counted = Counter(
+        word for line in (read_lines(train) if train else references) for word in words_in(line)
+    )
     numbers = {
         "words in the reference": ([*map(len, words)], 0, LENGTHS),
         f"words seen at most {RARE} times": (

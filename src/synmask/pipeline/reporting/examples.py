@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import CHRF
 
+from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned
 from synmask.pipeline.reporting.html import spread
 
@@ -18,7 +19,7 @@ Name = tuple[str, int]  # a system's label and a seed
 
 @dataclass
 class ShownTranslation:
-    """One run's translation: stretches of words, and whether the reference lacks them; chrF and its gain."""
+    """One run's translation: stretches of it, and whether the reference lacks their words; chrF, its gain."""
 
     words: list[tuple[str, bool]]
     chrf: float
@@ -29,7 +30,8 @@ class ShownTranslation:
 class Example:
     """A test sentence: its number (from 1), source, reference, translations.
 
-    The reference consists of stretches of words, with the indices of the translations that lack them.
+    The reference consists of stretches, with the indices of the translations that lack their words. Joined,
+    stretches are the text, with its spaces.
     """
 
     number: int
@@ -39,7 +41,12 @@ class Example:
 
 
 def examples(
-    source: Path, reference: Path, hypotheses: Mapping[Name, Path], *, lowercase: bool = False
+    source: Path,
+    reference: Path,
+    hypotheses: Mapping[Name, Path],
+    *,
+    language: str = "en",
+    lowercase: bool = False,
 ) -> list[Example]:
     """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
 
@@ -50,6 +57,7 @@ def examples(
     Args:
         source, reference: plain text, one sentence per line.
         hypotheses: the runs' detokenised translations, the baseline's first.
+        language: the target's; words are those of `bleu.words_of`.
         lowercase: compare without case.
     Raises:
         UserError: the files do not have the same number of lines.
@@ -64,16 +72,24 @@ def examples(
         if len({*found}) > 1:
             first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
             ranked.append((first - other, index, text, expected, found))
-    shown = []
+    split, shown = words_of(language), []
     for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
         scores = [chrf.sentence_score(line, [expected]).score for line in found]
+        words = [split(line) for line in (expected, *found)]
+        reference_words, *found_words = (
+            [[word.lower() for word in each] for each in words] if lowercase else words
+        )
+        pieces = [_pieces(line, each) for line, each in zip((expected, *found), words, strict=True)]
         translations = []
-        for line, own, base in zip(found, scores, baselines, strict=True):
-            words = _runs(line.split(), _differing(line, expected))
-            translations.append(ShownTranslation(words, own, None if base is None else own - scores[base]))
-        lacking = [_differing(expected, line) for line in found]
+        for own_words, own_pieces, own, base in zip(found_words, pieces[1:], scores, baselines, strict=True):
+            stretches = _runs(own_pieces, _differing(own_words, reference_words))
+            translations.append(
+                ShownTranslation(stretches, own, None if base is None else own - scores[base])
+            )
+        lacking = [_differing(reference_words, each) for each in found_words]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
-        shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))
+        stretches = _runs(pieces[0], flags)
+        shown.append(Example(index + 1, text, stretches, translations))
     return shown
 
 
@@ -85,16 +101,26 @@ def _baseline(names: Sequence[Name], place: int) -> int | None:
     return names.index((names[0][0], seed)) if (names[0][0], seed) in names else 0
 
 
-def _differing(text: str, other: str) -> list[bool]:
-    """For each word of a text, whether the other text lacks it, by their longest common stretches."""
-    words = text.split()
+def _differing(words: Sequence[str], others: Sequence[str]) -> list[bool]:
+    """For each word, whether the other text lacks it, by their longest common stretches."""
     differs = [True] * len(words)
-    for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
+    for start, _, size in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
         differs[start : start + size] = [False] * size
     return differs
 
 
-def _runs(words: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Join neighbouring words with the same flag."""
-    pairs = groupby(zip(words, flags, strict=True), key=lambda pair: pair[1])
-    return [(" ".join(word for word, _ in group), flag) for flag, group in pairs]
+def _pieces(line: str, words: Sequence[str]) -> list[str]:
+    """The line cut before each of its words; where a word is not in it (of "&quot;", `"`), the words."""
+    starts, place = [], 0
+    for word in words:
+        if (start := line.find(word, place)) < 0:
+            return [f"{word} " for word in words]
+        starts.append(start)
+        place = start + len(word)
+    return [line[start:end] for start, end in pairwise([*starts, len(line)])]
+
+
+def _runs(pieces: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Join neighbouring pieces with the same flag."""
+    pairs = groupby(zip(pieces, flags, strict=True), key=lambda pair: pair[1])
+    return [("".join(piece for piece, _ in group), flag) for flag, group in pairs]

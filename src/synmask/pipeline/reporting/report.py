@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from synmask.pipeline.config.base import sides
+from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.options import Json
 from synmask.pipeline.reporting.effects import panels
@@ -72,6 +73,7 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
         "shell": lambda words: shlex.join(map(str, words)),
+        "words": lambda text, language: words_of(language)(text),
     } | {function.__name__: function for function in (arrow, probability, sides, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     script = part("page.js")
@@ -167,6 +169,7 @@ def _translations(
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
-            if shown := examples(*texts, hypotheses, lowercase="case:lc" in signature):
+            how = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
+            if shown := examples(*texts, hypotheses, **how):
                 found[direction] = [*hypotheses], shown
     return found
