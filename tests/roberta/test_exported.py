@@ -107,6 +107,30 @@ def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     assert [*theirs.config.id2label.values()] == [*(TASKS[task].labels or (task,))]
 
 
+def test_pairs_are_cut_as_the_exported_tokenizer_cuts_them(weights, tmp_path):
+    """Of every two lengths, and at even and odd room."""
+    tuned(tmp_path / "best.pt", weights, "mnli")
+    tokenizer = AutoTokenizer.from_pretrained(export(tmp_path / "best.pt", weights, tmp_path / "out"))
+    pairs = tuple((" ".join("a" * one), " ".join("b" * two)) for one in range(1, 9) for two in range(1, 9))
+    for most in range(8, 13):
+        encoded = encode_examples(Examples(pairs, ("neutral",) * len(pairs)), "mnli", weights, most)
+        for index, pair in enumerate(pairs):
+            theirs = tokenizer(*pair, truncation=True, max_length=most)["input_ids"]
+            assert encoded[index].tolist() == theirs, (pair, most)
+
+
+def test_a_regression_trained_on_0_to_1_is_exported_with_its_own_scores(weights, tmp_path):
+    model = tuned(tmp_path / "best.pt", weights, "sts-b")
+    saved = torch.load(tmp_path / "best.pt", weights_only=True)
+    save(tmp_path / "best.pt", saved | {"unit": 5.0})
+    folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
+    read = AutoTokenizer.from_pretrained(folder)(*PAIRS[0], return_tensors="pt")
+    with torch.no_grad():
+        here, _ = model.eval()(read["input_ids"], classification_head_name="task")
+        there = AutoModelForSequenceClassification.from_pretrained(folder).eval()(**read).logits
+    torch.testing.assert_close(there, 5 * here, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("attention", ["published", "none"])
 def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, attention):
     options = {"bpe": "none", "conv_layers": 2, "conv_kernel": 5, "layers": 2, "activation": "softmax"}

@@ -22,15 +22,17 @@ from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encode import encode_examples, joined
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
+from synmask.pipeline.roberta.finetune import FineTuning, model_outputs
 from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.predict import predict
+from synmask.pipeline.roberta.predict import predict, read_tuned
 from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
+from synmask.pipeline.training.checkpoints import save
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.training.stopping import Stop
 
@@ -193,6 +195,16 @@ def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weig
     assert row([0, 1, 2, 3, 4], [5, 6], most=8) == [begin, *of(0, 1), end, end, *of(5, 6), end]
     assert row([0, 1, 2], [3, 4, 5], most=8) == [begin, *of(0, 1), end, end, *of(3, 4), end]
     assert row([0, 1], [2, 3, 4, 5], most=9) == [begin, *of(0, 1), end, end, *of(2, 3, 4), end]
+    # at a tie, the one that was shorter
+    assert row([0, 1, 2, 3], [4, 5, 6], most=9) == [begin, *of(0, 1, 2), end, end, *of(4, 5), end]
+    assert row([0, 1, 2], [3, 4, 5, 6], most=9) == [begin, *of(0, 1), end, end, *of(3, 4, 5), end]
+
+
+def test_blanks_around_a_sentence_are_no_tokens(weights):
+    def rows(*texts):
+        return encode_examples(Examples((texts,), ("0.5",)), "sts-b", weights, 20)[0].tolist()
+
+    assert rows(" the dog . \u3000", "\xa0a cow .\t") == rows("the dog .", "a cow .")
 
 
 def test_encoded_examples_survive_a_file_and_a_damaged_one_is_named(tmp_path):
@@ -306,6 +318,58 @@ def test_a_regression_predicts_numbers(weights, tmp_path, tune):
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
     assert len(set(answers)) > 5
+    # learned from 0 to 1, as fairseq's recipe does; answered from 0 to 5
+    targets = read_encoded(tmp_path / "train.npz").targets
+    assert targets.tolist() == pytest.approx([float(label) / 5 for label in examples.labels])
+    tuned, *_ = read_tuned(run / "best.pt", weights)
+    outputs = model_outputs(
+        tuned, Sentences(read_encoded(tmp_path / "dev.npz"), load_weights(weights).dictionary)
+    )
+    assert answers == [round(5 * value, 4) for [value] in outputs.tolist()]
+    with open(run / "history.csv") as lines:
+        loss = [*csv.DictReader(lines)][json.loads((run / "train.json").read_text())["best_epoch"] - 1][
+            "valid_loss"
+        ]
+    errors = [(value - target) ** 2 for [value], target in zip(outputs.tolist(), targets, strict=True)]
+    assert float(loss) == pytest.approx(np.mean(errors), abs=1e-4)
+
+
+def test_scores_from_0_to_5_of_an_older_version_are_no_targets_and_its_models_still_answer(
+    weights, tmp_path, tune
+):
+    examples = Examples((("the dog .", "a cow ."),) * 2, ("0", "5"))
+    old = encode_examples(examples, "sts-b", weights, 20)
+    for part in ("train", "dev"):
+        write_encoded(tmp_path / f"{part}.npz", Encoded(old.tokens, old.starts, old.targets * 5))
+    with pytest.raises(
+        UserError, match=r"train.npz: scores above 1, of an older version; encode the task again"
+    ):
+        tune(tmp_path, tmp_path / "run", settings(task="sts-b"))
+    for part in ("train", "dev"):
+        write_encoded(tmp_path / f"{part}.npz", old)
+    tune(tmp_path, tmp_path / "run", settings(task="sts-b"))
+    saved = torch.load(tmp_path / "run/best.pt", weights_only=True)
+    for name in [name for name in saved["model"] if "out_proj" in name and "head" in name]:
+        saved["model"][name] *= saved["unit"]
+    del saved["unit"]
+    save(tmp_path / "old.pt", saved)
+    answers = []
+    for model in (tmp_path / "run/best.pt", tmp_path / "old.pt"):
+        predict(model=[model], weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
+        answers.append([float(line) for line in (tmp_path / "answers").read_text().split()])
+    assert answers[0] == pytest.approx(answers[1], abs=2e-4)
+
+
+@pytest.mark.parametrize(("examples", "sentences", "sizes"), [(13, 8, [8, 5]), (13, 6, [6, 6, 1])])
+def test_the_last_batch_of_an_epoch_is_whole(weights, tmp_path, examples, sentences, sizes):
+    """fairseq would split it at a multiple of 8; its recipe for GLUE does not."""
+    data = Examples((("the dog .",),) * examples, ("0", "1") * (examples // 2) + ("1",))
+    for part in ("train", "dev"):
+        write_encoded(tmp_path / f"{part}.npz", encode_examples(data, "cola", weights, 20))
+    stage = FineTuning(settings(sentences=sentences), 1, tmp_path, weights, {}, "dev")
+    trainer = stage.trainer(stage.config(tmp_path / "run", 1))
+    batches = trainer.get_train_iterator(1).next_epoch_itr(shuffle=False)
+    assert [batch["nsentences"] for batch in batches] == sizes
 
 
 def test_an_unknown_task_is_refused_with_the_nearest():

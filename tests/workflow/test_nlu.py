@@ -61,7 +61,7 @@ def test_scores_say_what_was_run(understood):
     scores = json.loads((understood.folder / f"{TASK}/roberta-grammar/seed1/scores.json").read_text())
     assert scores["task"] == "acceptability"
     assert scores["settings"]["system"]["guide"] == "grammar"
-    assert scores["weights"] == "roberta-demo"
+    assert scores["start"]["weights"] == "roberta-demo"
     assert {"scikit-learn", "fairseq", "synmask"} <= scores["versions"].keys()
     assert {"matthews"} == scores["scores"]["dev"].keys()
     history = (understood.folder / f"{TASK}/roberta-grammar/seed1/history.csv").read_text().splitlines()
@@ -73,7 +73,8 @@ def test_scores_say_what_was_run(understood):
 
 def test_synclm_starts_from_weights_that_were_trained_further(understood):
     scores = json.loads((understood.folder / f"{TASK}/synclm/seed1/scores.json").read_text())
-    assert scores["weights"] == "roberta-demo-synclm"
+    assert scores["start"]["weights"] == "roberta-demo-synclm"
+    assert scores["start"]["start"]["weights"] == "roberta-demo"
     folder = understood.folder / "results/weights"
     assert "phrase_loss" in (folder / "roberta-demo-synclm/history.csv").read_text().splitlines()[0]
     for name in ("dict.txt", "encoder.json", "vocab.bpe"):

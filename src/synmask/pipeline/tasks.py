@@ -8,6 +8,7 @@ from synmask.pipeline.files import UserError
 BINARY = ("0", "1")
 INFERENCE = ("entailment", "neutral", "contradiction")
 ANSWER = ("entailment", "not_entailment")
+HIGHEST = 5.0  # of a score; models learn it as a share of this, as in fairseq's recipe for STS-B
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Task:
     """A task on one sentence or on a pair."""
 
     sentences: int
-    labels: tuple[str, ...]  # empty: a score from 0 to 5
+    labels: tuple[str, ...]  # empty: a score from 0 to HIGHEST
     metrics: tuple[str, ...]  # the first one counts in GLUE's average, and chooses the best epoch
 
     @property
@@ -33,9 +34,22 @@ class Task:
             raise ValueError(label)
         return value
 
-    def label(self, number: float) -> str:
-        """The label in this place; a score as text."""
-        return self.labels[int(number)] if self.labels else f"{number:.4f}"
+    @property
+    def unit(self) -> float:
+        """What an output of 1 means: for a score HIGHEST."""
+        return 1.0 if self.labels else HIGHEST
+
+    def target(self, label: str) -> float:
+        """What a model learns: the place of a label; a score from 0 to 1, in six digits as in the recipe.
+
+        Raises:
+            ValueError: as `number`.
+        """
+        return float(f"{self.number(label) / self.unit:.6g}")
+
+    def label(self, target: float) -> str:
+        """The label of a `target`; a score as text, from 0 to HIGHEST."""
+        return self.labels[int(target)] if self.labels else f"{target * self.unit:.4f}"
 
 
 GLUE = {

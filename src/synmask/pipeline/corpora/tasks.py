@@ -10,7 +10,7 @@ from pathlib import Path
 
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.options import CountOption, OneOrMore, TaskName
-from synmask.pipeline.tasks import TASKS, Task, task_named
+from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Examples:
 def check_label(task: Task, label: str, where: str) -> None:
     """Raise a UserError that begins with `where` unless `label` is one of the task's, or a score."""
     try:
-        known = 0 <= task.number(label) <= 5  # like the place of a label
+        known = 0 <= task.number(label) <= HIGHEST  # like the place of a label
     except ValueError:
         known = False
     if not known:
-        allowed = ", ".join(task.labels) or "a number from 0 to 5"
+        allowed = ", ".join(task.labels) or f"a number from 0 to {HIGHEST:g}"
         raise UserError(f"{where}: unknown label {label!r}; expected {allowed}")
 
 

@@ -35,14 +35,14 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
 
 def encode_examples(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
     """A task's examples as RoBERTa's input (`encode`); targets are NaN in a test set."""
-    targets = [*map(TASKS[task].number, examples.labels)] or [math.nan] * len(examples.texts)
+    targets = [*map(TASKS[task].target, examples.labels)] or [math.nan] * len(examples.texts)
     return encode(examples.texts, targets, weights, most)
 
 
 def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> Encoded:
     """RoBERTa's input for examples, at most `most` tokens each; of `weights` only the vocabulary is read."""
     dictionary = load_dictionary(weights)
-    pieces = iter(gpt2.encode([sentence for example in texts for sentence in example], weights))
+    pieces = iter(_encoded([sentence for example in texts for sentence in example], weights))
     rows = [
         joined([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
         for example in texts
@@ -51,16 +51,23 @@ def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> 
     return Encoded(tokens, starts, np.array(targets, dtype=np.float32))
 
 
+def _encoded(sentences: Sequence[str], weights: Path) -> list[list[int]]:
+    """Their ids without the blanks around them, which fairseq's recipe for GLUE strips, too."""
+    return gpt2.encode([sentence.strip() for sentence in sentences], weights)
+
+
 def joined(sentences: list[list[int]], most: int) -> list[int]:
     """One or two sentences as ids, `<s> a </s>` or `<s> a </s> </s> b </s>`.
 
-    If these are more than `most`, the longer sentence loses its last token until they fit (as in BERT).
+    If these are more than `most`, the longer sentence loses its last token until they fit; of equally long
+    ones, that which was shorter, or the first, as in the tokenizer of an exported model.
     """
     room = most - 2 * len(sentences)
     if room < len(sentences):
         raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
+    by_length = sorted(sentences, key=len)
     while sum(map(len, sentences)) > room:
-        max(sentences, key=len).pop()
+        max(by_length, key=len).pop()
     first, *others = sentences
     row = [BEGIN, *first, END]
     for other in others:
@@ -129,12 +136,12 @@ def _write_syntax(
 ) -> dict[str, int]:
     """Write the syntax of examples, whose sentences are in `known`; the counts."""
     sentences = [text for example in texts for text in example]
-    lengths, lost = iter(gpt2.lengths(gpt2.encode(sentences, weights), weights)), 0
+    lengths, lost = iter(gpt2.lengths(_encoded(sentences, weights), weights)), 0
     table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
-            found, missed = annotate(text, next(lengths)[: end - start], known[text])
+            found, missed = annotate(text.strip(), next(lengths)[: end - start], known[text])
             places = found[:, :2]
             places[places != NONE] += start
             rows[start:end] = np.insert(found, 2, number, axis=1)

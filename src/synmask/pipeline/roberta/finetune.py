@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.evaluation.task_scores import majority, score
+from synmask.pipeline.files import UserError
 from synmask.pipeline.options import BY_HAND, Identity, Json, Switch, TrainingOptions
 from synmask.pipeline.owner import owned
 from synmask.pipeline.roberta.encoded import read_encoded
@@ -60,8 +61,15 @@ class FineTuning(SentenceStage):
     def reads_syntax(self) -> bool:
         return bool(self.settings.system.kind.reads)
 
+    def check(self) -> dict[str, int]:
+        for part in self.parts if not TASKS[self.task].labels else ():
+            if (read_encoded(part).targets > 1).any():
+                raise UserError(f"{part}: scores above 1, of an older version; encode the task again")
+        return super().check()
+
     def config(self, run: Path, processes: int) -> DictConfig:
-        return self.decaying(run, processes, batch_size=self.settings.training.sentences)
+        batch = {"batch_size": self.settings.training.sentences, "required_batch_size_multiple": 1}
+        return self.decaying(run, processes, **batch)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
@@ -117,7 +125,8 @@ class FineTuning(SentenceStage):
         path = folder / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)
-        save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
+        known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
+        save(run / BEST, {"model": model, "epoch": best, **known, **whose})
         if not self.keep_checkpoints:
             retire(folder, run / BEST, BEST)
 
@@ -174,6 +183,6 @@ def model_outputs(model: GuidedRoberta, data: Sentences) -> torch.Tensor:
 
 
 def answered(task: str, outputs: torch.Tensor) -> list[str]:
-    """Outputs (N, C) as labels, or as the numbers of a regression."""
+    """Outputs (N, C) as labels, or as the scores of a regression."""
     best = outputs.argmax(1) if TASKS[task].labels else outputs.view(-1)
     return [*map(TASKS[task].label, best.tolist())]

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from fairseq.models.transformer.transformer_config import TransformerConfig
@@ -72,6 +73,13 @@ class GuidedRoberta(RobertaModel):
             model.encoder.sentence_encoder.guide = guide
         use_faster_modules(model)  # those of head and guide
         return model
+
+    @torch.no_grad()
+    def scale_outputs(self, factor: float) -> None:
+        """Multiply the head's outputs."""
+        if factor != 1:
+            for parameter in self.classification_heads[HEAD].out_proj.parameters():
+                parameter.mul_(factor)
 
     def forward(
         self,

@@ -105,6 +105,7 @@ def read_tuned(
         settings = FinetuningSettings.model_validate(saved["settings"])
         tuned = new_model(settings, loaded)
         tuned.load_state_dict({**saved["model"]})
+        tuned.scale_outputs(saved.get("unit", 1.0) / TASKS[settings.task].unit)  # of older versions
     except Exception as error:  # what another file's content makes of these is not limited
         if isinstance(error, UserError) or machine_fault(error):
             raise
