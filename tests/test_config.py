@@ -457,6 +457,24 @@ def test_a_swept_guide_has_no_option_of_another(values):
     assert load(values, FILES).varied("demo", "de-en")["bare-guide-distance"]["system.guide"] == "distance"
 
 
+def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on(values):
+    config = load(values, FILES)
+    trained = config.weights["roberta-base-synclm"].continued.parses
+    for task in ("cola", "rte", "mrpc", "sts-b"):
+        parses = {part: config.task_parses("glue", task, part) for part in ("train", "dev", "test")}
+        assert not {*parses["train"]} & {*parses["dev"], *parses["test"]}
+        assert {*parses["train"]} <= {*trained["train"], *trained["valid"]}
+    assert [*config.parsed_together("glue", "mnli")["dev-"]] == ["dev_matched", "dev_mismatched"]
+    for entry, prefix in (
+        ("base", "results/glue/rte/syntax/dev-1"),
+        ("demo", "results/nlu-demo/entailment/syntax/dev"),
+    ):
+        changed = copy.deepcopy(values)
+        changed["weights"][f"roberta-{entry}-synclm"]["continued"]["parses"]["train"] = [prefix]
+        said = f"weights.roberta-{entry}-synclm.continued.parses: {prefix}: its systems are scored on these sentences"
+        assert said in refused(changed)
+
+
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
     config = load(values, FILES)

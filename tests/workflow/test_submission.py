@@ -151,7 +151,9 @@ def test_the_chain_reaches_from_the_archives_to_a_zip_for_each_system(glue):
     assert len(answered) == 10 * len(systems)  # once, by the best seed
     assert len([rule for rule, _ in jobs if rule == "finetune"]) == 8 * 5 * 2
     parsed = {output.split(",")[0] for rule, output in jobs if rule == "parse_sentences"}
-    assert parsed == {f"results/glue/{task}/syntax/{n}.trees" for task in HEADERS for n in ("1", "test-1")}
+    assert parsed == {
+        f"results/glue/{task}/syntax/{n}.trees" for task in HEADERS for n in ("1", "dev-1", "test-1")
+    }
     annotated = {output.split(",")[0].rpartition("/")[2] for rule, output in jobs if rule == "annotate_task"}
     assert {"syntax.test.npy", "syntax.ax.npy", "syntax.test_matched.npy"} <= annotated
     fetched = {output for rule, output in jobs if rule == "download_file" and "/glue/" in output}

@@ -84,7 +84,7 @@ wildcard_constraints:
     benchmark=any_of(CONFIG.benchmarks),
     task=any_of({task for entry in CONFIG.benchmarks.values() for task in entry.tasks}),
     part="[a-z_]+",
-    number="(test-)?[0-9]+",
+    number="((dev|test)-)?[0-9]+",
 
 
 def more(amount):

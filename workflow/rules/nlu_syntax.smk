@@ -11,7 +11,7 @@ rule task_sentences:
     localrule: True
     params:
         code=JOBS.code("task-sentences"),
-        number=lambda wildcards: wildcards.number.removeprefix("test-"),
+        number=lambda wildcards: wildcards.number.rpartition("-")[2],
         files=JOBS.sentence_files,
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output:q}"

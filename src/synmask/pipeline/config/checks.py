@@ -155,6 +155,7 @@ def _check_language_understanding(config: Config) -> None:
         for system, weights in entry.weights_of.items():
             check_known((*path, "weights_of"), "system", system, config.systems)
             check_known((*path, "weights_of", system), "weights", weights, config.weights)
+        _check_continued(config, entry.weights_of.values(), name)
         columns: dict[str, str] = {}
         for task, values in entry.tasks.items():
             here, known = (*path, "tasks", task), GLUE if entry.generate is None else GENERATED
@@ -166,6 +167,24 @@ def _check_language_understanding(config: Config) -> None:
             if (other := columns.setdefault(values.column, task)) != task:
                 what = f"{values.column!r} is that of {other!r}; give it its own"
                 raise Fault((*here, "column"), what)
+
+
+def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> None:
+    """A benchmark's weights must not be pre-trained on sentences that its systems are scored on."""
+    tasks = config.benchmarks[benchmark].tasks
+    scored = {
+        prefix
+        for task, entry in tasks.items()
+        if "train" in entry.rows
+        for part in (*entry.parts, *entry.test_rows)
+        for prefix in config.task_parses(benchmark, task, part)
+    }
+    for name in weights:
+        continued = config.weights[name].continued
+        for prefix in continued.parses["train"] if continued else ():
+            if prefix in scored:
+                what = f"{prefix}: its systems are scored on these sentences, in benchmark {benchmark!r}"
+                raise Fault(("weights", name, "continued", "parses"), f"{what}; give those of training sets")
 
 
 def _check_table(config: Config, published: Published, path: tuple, table: Table) -> None:

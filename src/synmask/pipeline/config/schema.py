@@ -135,23 +135,28 @@ class Config(base.Section):
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
         return [f"{self.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
-    def task_sentences(self, benchmark: str, task: str, *, test: bool = False) -> int:
-        """The number of sentences in all parts of a task, or in its test sets, duplicates counted."""
+    def parsed_together(self, benchmark: str, task: str) -> dict[str, dict[str, int]]:
+        """How names of files of parsed sentences begin → the parts of the task in them, and their rows.
+
+        What pre-training reads of a task must hold no sentence that its systems are scored on, and no system
+        trains again because test sets are read.
+        """
         entry = self.benchmarks[benchmark].tasks[task]
-        return sum((entry.test_rows if test else entry.rows).values()) * TASKS[task].sentences
+        dev = {part: entry.rows[part] for part in entry.parts}
+        return {"": {"train": entry.rows["train"]}, "dev-": dev, "test-": {**entry.test_rows}}
+
+    def task_sentences(self, benchmark: str, task: str, start: str) -> int:
+        """The number of sentences in the parts that are `parsed_together`, duplicates counted."""
+        return sum(self.parsed_together(benchmark, task)[start].values()) * TASKS[task].sentences
 
     def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
-        """Prefixes of the parsed sentences of a part.
-
-        They are its own if generated, else those of the task, or of its test sets: these are apart so that
-        no system trains again because they are read.
-        """
-        entry, stem = self.benchmarks[benchmark], filled(f"{TASK}/syntax", benchmark=benchmark, task=task)
-        if entry.generate is not None:
+        """Prefixes of the parsed sentences of a part: its own if generated, else `parsed_together`."""
+        stem = filled(f"{TASK}/syntax", benchmark=benchmark, task=task)
+        if self.benchmarks[benchmark].generate is not None:
             return [f"{stem}/{part}"]
-        test = part in entry.tasks[task].test_rows
-        files = -(-self.task_sentences(benchmark, task, test=test) // SENTENCES_PER_FILE)
-        return [f"{stem}/{'test-' * test}{number}" for number in range(1, files + 1)]
+        [start] = (name for name, parts in self.parsed_together(benchmark, task).items() if part in parts)
+        files = -(-self.task_sentences(benchmark, task, start) // SENTENCES_PER_FILE)
+        return [f"{stem}/{start}{number}" for number in range(1, files + 1)]
 
     def reads_words(self, table: Table) -> bool:
         """Whether a system of a benchmark's table reads the parses of its tasks."""

@@ -121,8 +121,10 @@ def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         for task in config.tasks_of(table)
     }
     for benchmark, task in tasks:
-        count, threads = config.task_sentences(benchmark, task), config.corenlp.threads
-        files = len(config.task_parses(benchmark, task, "train"))
+        threads, starts = config.corenlp.threads, ("", "dev-")
+        count = sum(config.task_sentences(benchmark, task, start) for start in starts)
+        parts = ("train", config.benchmarks[benchmark].tasks[task].parts[0])
+        files = sum(len(config.task_parses(benchmark, task, part)) for part in parts)
         hours = f"{count / (PARSED_A_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences in {files} files: {hours}"
 

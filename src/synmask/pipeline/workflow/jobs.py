@@ -297,8 +297,8 @@ class Jobs:
 
     def parsed_parts(self, wildcards: Wildcards) -> list[str]:
         """The parts of a task whose sentences a file of these holds."""
-        entry = self.task(wildcards)
-        return list(entry.test_rows if wildcards.number.startswith("test-") else entry.rows)
+        start = wildcards.number.rstrip("0123456789")
+        return [*self.config.parsed_together(wildcards.benchmark, wildcards.task)[start]]
 
     def task_rows(self, wildcards: Wildcards) -> list[str]:
         """The TSV of each of these parts."""
@@ -315,7 +315,7 @@ class Jobs:
         return _files_of(self.task_parses(wildcards))
 
     def sentence_files(self, wildcards: Wildcards) -> int:
-        """The number of files that a task's sentences, or those of its test sets, are parsed in."""
+        """The number of files that hold the sentences of these parts."""
         part = self.parsed_parts(wildcards)[0]
         return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
 
