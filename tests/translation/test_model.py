@@ -15,7 +15,7 @@ from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.syntax.treebank import trees_of
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.decode import decode_files
-from synmask.pipeline.translation.parse import parse_text
+from synmask.pipeline.translation.parse import parse, parse_text
 from synmask.pipeline.translation.translate import Translator
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
@@ -45,6 +45,51 @@ def test_it_parses_as_the_command_does(models):
     assert (second.tokens, second.distances.tolist()) == (["a"], [])
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         load(models / "plain.pt").parse(["a"])
+
+
+MIXING = {
+    "structformer": ("structformer", {"conv_layers": 1}),
+    "published": ("grammar", {"conv_layers": 1, "calibration": "as-published", "left_pad_source": True}),
+}
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_no_sentence_is_affected_by_others_where_a_batch_would_mix_them(drawn, tmp_path, name):
+    """From Python, and in the workflow's translations, forced decoding and trees."""
+    guide, options = MIXING[name]
+    path = drawn(tmp_path / "model.pt", guide, **options)
+    sources = ["a bb d", "cc", "jj e@@ f g@@ h@@ i a", "d bb a", "cc jj a a bb d"]
+    references = ["d bb a", "jj", "a", "bb", "d d cc a a jj"]
+    plain = [line.replace("@@ ", "") for line in sources]
+    model = load(path)
+    assert model.score(plain, references) == [
+        model.score([s], [r])[0] for s, r in zip(plain, references, strict=True)
+    ]
+    together, alone = model.parse(plain), [model.parse([line])[0] for line in plain]
+    for one, other in zip(together, alone, strict=True):
+        assert np.array_equal(one.distribution, other.distribution)
+        assert np.array_equal(one.distances, other.distances)
+
+    def made(lines, expected):
+        write_lines(tmp_path / "source", lines)
+        write_lines(tmp_path / "reference", expected)
+        decode_files(
+            model=path,
+            inputs=(tmp_path / "source",),
+            outputs=(tmp_path / "out",),
+            references=(tmp_path / "reference",),
+            settings=Decoding(beam=2),
+        )
+        parse(model=path, input=tmp_path / "source", output=tmp_path / "trees", distribution=tmp_path / "p")
+        return [[*read_lines(tmp_path / file)] for file in ("out.tok", "out.forced.csv", "trees")]
+
+    words, forced, trees = made(sources, references)
+    for number, pair in enumerate(zip(sources, references, strict=True)):
+        assert made(*([text] for text in pair)) == [
+            [words[number]],
+            [forced[0], forced[number + 1]],
+            [trees[number]],
+        ]
 
 
 def test_it_scores_as_decode_does(models, tmp_path):

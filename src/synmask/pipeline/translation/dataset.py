@@ -33,6 +33,7 @@ class AnnotatedPairs(LanguagePairDataset):
         templates: ids with `</s>` of each sentence's template, if "template" is needed; None: all empty.
         without: share of templates that are left out, drawn like masks; these sentences are translated
             without a template.
+        mixes: whether a model lets sentences of a batch affect each other; `inputs.batches` parts them.
         mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
             no source sentence.
     """
@@ -44,6 +45,7 @@ class AnnotatedPairs(LanguagePairDataset):
         syntax: Sequence[np.ndarray] | None = None,
         templates: Sequence[torch.Tensor] | None = None,
         without: float = 0.0,
+        mixes: bool = False,
         mask_rate: float = 0.0,
         seed: int = 1,
         **kwargs: Any,
@@ -53,6 +55,7 @@ class AnnotatedPairs(LanguagePairDataset):
         self.syntax = syntax
         self.templates = templates
         self.without = without
+        self.mixes = mixes
         self.mask_rate = mask_rate
         self.seed = seed
         self.epoch = 1

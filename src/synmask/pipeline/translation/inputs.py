@@ -91,16 +91,20 @@ def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1
 def batches(
     sources: AnnotatedPairs, model: Any, max_tokens: int, *, least: int = 1, equal_lengths: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Batches of sentences of similar (or equal) length, with `</s>` at `least`, on the model's device."""
+    """Batches of sentences of similar (or equal) length, with `</s>` at `least`, on the model's device.
+
+    Each sentence is alone if a batch would affect what the model makes of it.
+    """
     order = np.argsort(sources.src_sizes, kind="stable")
     order = order[sources.src_sizes[order] >= least]
     if not len(order):
         return
     limit = max(max_tokens, int(np.max(sources.sizes)))  # also those of targets, if there are any
+    most = 1 if sources.mixes else MAX_SENTENCES
     device = next(model.parameters()).device
     borders = np.flatnonzero(np.diff(sources.src_sizes[order])) + 1 if equal_lengths else []
     for group in np.split(order, borders):
-        for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=MAX_SENTENCES):
+        for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=most):
             batch = sources.collater([sources[i] for i in indices])
             yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
 

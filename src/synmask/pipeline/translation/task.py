@@ -40,6 +40,7 @@ class GuidedTranslation(TranslationTask):
 
     Attributes:
         needs: names of the annotations that batches have.
+        mixes: whether sentences of a batch affect each other.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class GuidedTranslation(TranslationTask):
         self.template_dictionary = template_dictionary
         self.templates = templates
         system = settings.system
+        self.mixes = system.mixes
         self.needs = frozenset({"template"}) if system.kind.templates else system.guide_options.needs
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
@@ -123,6 +125,7 @@ class GuidedTranslation(TranslationTask):
             needs=self.needs,
             syntax=syntax,
             templates=templates,
+            mixes=self.mixes,
             without=getattr(system.guide_options, "without", 0.0) if training else 0.0,
             mask_rate=system.mask_rate if training else 0.0,
             seed=self.seed,

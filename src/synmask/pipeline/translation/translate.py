@@ -81,13 +81,10 @@ class Translator:
             most = f"the beam holds only {settings.beam} translations"
             raise UserError(f"--nbest {nbest}: {most}; raise --beam, too")
         torch.set_num_threads(threads)
-        self.models, tasks, self.text = _ensemble(models)
-        self.task = tasks[0]
+        self.models, self.task, self.text = _ensemble(models)
         if self.task.parsed and parse is None:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
-        # sentences affect others in their batch
-        self.alone = any(task.settings.system.mixes for task in tasks)
         self.splitter = splitter_of(self.text)
         self.templates = None
         if self.task.template_dictionary is not None:
@@ -118,9 +115,8 @@ class Translator:
         if self.templates is not None:
             found = best_templates(self.templates, split, self.settings)
             templates = [encode(line, self.task.template_dictionary).long() for line in found]
-        together = 1 if self.alone else batch
-        for start in range(0, len(sentences), together):
-            part = slice(start, start + together)
+        for start in range(0, len(sentences), batch):
+            part = slice(start, start + batch)
             rows = [rows and rows[part] for rows in (syntax, templates)]
             yield from self._translated(self.task.sources(sentences[part], *rows))
 
@@ -160,8 +156,8 @@ class Translator:
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
-def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], ModelText]:
-    """Models, tasks and text settings of model files; the first task's batches have all annotations needed.
+def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
+    """Models of model files, and a task whose batches suit all of them, and their text settings.
 
     Raises:
         UserError: a file is no model file, or the models cannot form an ensemble.
@@ -181,7 +177,8 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], ModelText]:
     if len(paths) > 1 and any(one.template_dictionary is not None for _, one, _ in loaded):
         raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
     task.needs = frozenset().union(*(one.needs for _, one, _ in loaded))
-    return [model for model, _, _ in loaded], [one for _, one, _ in loaded], text
+    task.mixes = any(one.mixes for _, one, _ in loaded)
+    return [model for model, _, _ in loaded], task, text
 
 
 def _parsed(
