@@ -1,3 +1,4 @@
+import errno
 import gzip
 import os
 import stat
@@ -8,6 +9,7 @@ from synmask.pipeline.files import (
     UserError,
     all_writing,
     machine_fault,
+    raise_unreadable,
     read_json,
     read_lines,
     sha256,
@@ -166,3 +168,16 @@ def test_what_killed_processes_left_goes_but_not_what_other_machines_write(tmp_p
         (tmp_path / name).touch()
     write_lines(tmp_path / "text", ["text"])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_no_failure_to_read_is_taken_for_damage(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"x")
+    for code in {*errno.errorcode} - {errno.EINVAL}:
+        with pytest.raises(OSError) as error:  # noqa: PT011 - the next line says which
+            raise_unreadable(path, OSError(code, os.strerror(code)))
+        assert (error.value.errno, error.value.filename) == (code, str(path))
+    for content in (ValueError(), OSError("no archive"), OSError(errno.EINVAL, "before the start")):
+        raise_unreadable(path, content)
+    with pytest.raises(IsADirectoryError):  # a reader that says nothing of it
+        raise_unreadable(tmp_path, ValueError())

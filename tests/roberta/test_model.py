@@ -213,7 +213,7 @@ def test_encoded_examples_survive_a_file_and_a_damaged_one_is_named(tmp_path):
     write_encoded(path, encoded)
     assert [read_encoded(path)[i].tolist() for i in range(2)] == [[0, 1, 2], [3, 4, 5, 6]]
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(UserError, match=r"train\.npz: encoded sentences missing or damaged"):
+    with pytest.raises(UserError, match=r"train\.npz: damaged encoded sentences"):
         read_encoded(path)
 
 

@@ -138,7 +138,7 @@ def test_a_file_and_its_counts(tmp_path):
     with pytest.raises(UserError, match="annotations of another text"):
         Annotations(tmp_path / "a.npy", [*sizes[:-1], 9])
     (tmp_path / "b.npy").write_bytes(b"no array")
-    with pytest.raises(UserError, match=r"b\.npy: cannot be read"):
+    with pytest.raises(UserError, match=r"b\.npy: damaged"):
         Annotations(tmp_path / "b.npy", sizes)
 
 

@@ -1,8 +1,13 @@
+import errno
+import gc
+from pathlib import Path
+
+import numpy as np
 import pytest
 from fairseq.data import Dictionary, data_utils
 
 from synmask.pipeline.files import UserError
-from synmask.pipeline.training.binarise import binarise, encode
+from synmask.pipeline.training.binarise import binarise, encode, read_binary
 
 
 def test_dictionary_equals_fairseqs_own(corpus, tmp_path):
@@ -60,3 +65,19 @@ def test_a_second_call_that_fails_leaves_the_first_ones_files(tmp_path):
     with pytest.raises(UserError, match=r"valid\.en, line 2: not UTF-8"):
         binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     assert {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()} == before
+
+
+def test_data_that_cannot_be_read_are_named_and_leave_no_other_message(corpus, monkeypatch, capfd):
+    def failing(*_, **how):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    dictionary, prefix = Dictionary.load(str(corpus / "bin/dict.de.txt")), corpus / "bin/train.de-en.de"
+    for where, end in (((np, "memmap"), "bin"), ((Path, "read_bytes"), "idx")):
+        with monkeypatch.context() as context:
+            context.setattr(*where, failing)
+            with pytest.raises(PermissionError) as error:
+                read_binary(prefix, dictionary)
+        assert error.value.filename == f"{prefix}.{end}"
+    del error
+    gc.collect()
+    assert capfd.readouterr().err == ""

@@ -81,7 +81,7 @@ def test_syntax_of_other_data_is_refused(corpus, settings_of, tmp_path):
         (tmp_path / "bin" / path.name).symlink_to(path)
     with_none = tmp_path / "bin/syntax.train.de.npy"
     with_none.unlink()
-    with pytest.raises(UserError, match=r"syntax\.train\.de\.npy: cannot be read"):
+    with pytest.raises(UserError, match=r"syntax\.train\.de\.npy: no such file; annotate"):
         pairs(tmp_path, settings_of("pascal"))
     with_none.symlink_to(corpus / "bin/syntax.valid.de.npy")
     with pytest.raises(UserError, match="annotations of another text"):

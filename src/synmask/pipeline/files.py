@@ -168,6 +168,23 @@ def named_reads(path: str | Path) -> Iterator[None]:
         raise
 
 
+def raise_unreadable(path: str | Path, error: Exception) -> None:
+    """Raise the failure to read `path` that is behind a reader's `error`; return if its content is at fault.
+
+    A disk, a network or a permission that fails says nothing about a file's content. Readers may hide such a
+    failure, so all bytes are read once more.
+
+    Raises:
+        OSError: it names the path.
+    """
+    behind = error if isinstance(error, OSError) else error.__context__
+    with named_reads(path):
+        # Content alone makes readers look before a file's start (EINVAL), or say a fault of their own
+        if isinstance(behind, OSError) and behind.errno not in (None, errno.EINVAL):
+            raise behind from None
+        sha256(path)
+
+
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)
@@ -353,7 +370,8 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **how: Any) 
     import pandas as pd  # here: it takes 0.4 s, and most steps read no table
 
     try:
-        rows = pd.read_csv(path, **how)
+        with named_reads(path):
+            rows = pd.read_csv(path, **how)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; {advice}") from None
     except ValueError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.files import UserError, raise_unreadable, writing
 from synmask.pipeline.roberta.weights import Weights
 
 COLUMNS = 4  # of the syntax
@@ -67,8 +67,11 @@ def read_encoded(path: Path) -> Encoded:
         if len(encoded.starts) != len(encoded) + 1 or encoded.starts[-1] != len(encoded.tokens):
             raise ValueError("of other lengths than write_encoded's")
         return encoded
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise UserError(f"{path}: encoded sentences missing or damaged; delete it and rerun") from None
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; encode its sentences") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise_unreadable(path, error)
+        raise UserError(f"{path}: damaged encoded sentences; delete it and rerun") from None
 
 
 def syntax_file(part: Path) -> Path:
@@ -85,8 +88,11 @@ def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
     path = syntax_file(part)
     try:
         table = np.load(path, mmap_mode="r")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; annotate the task again") from None
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); annotate the task again") from None
+        raise_unreadable(path, error)
+        raise UserError(f"{path}: damaged ({error}); annotate the task again") from None
     if getattr(table, "shape", None) != (len(encoded.tokens), COLUMNS):
         raise UserError(f"{path}: annotations of other examples; annotate the task again")
     return table

@@ -8,7 +8,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from synmask.pipeline.files import UserError, read_json, read_object, write_json, write_lines
+from synmask.pipeline.files import (
+    UserError,
+    raise_unreadable,
+    read_json,
+    read_object,
+    write_json,
+    write_lines,
+)
 from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
 from synmask.pipeline.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
 
@@ -87,6 +94,7 @@ def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
+        raise_unreadable(path, error)
         raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
     state = {}
     for ours, names in [(TYPES, [TYPES]), *((name, _theirs(name)) for name in shape.parameters(words))]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, read_lines, write_json, writing
+from synmask.pipeline.files import UserError, raise_unreadable, read_lines, write_json, writing
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
@@ -101,8 +101,11 @@ class Annotations(Sequence):
     def __init__(self, path: Path, sizes: Sequence[int] | np.ndarray) -> None:
         try:
             self.table = np.load(path, mmap_mode="r")
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file; annotate the text again") from None
         except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"{path}: cannot be read ({error}); annotate the text again") from None
+            raise_unreadable(path, error)
+            raise UserError(f"{path}: damaged ({error}); annotate the text again") from None
         self.ends = np.cumsum(sizes)
         if getattr(self.table, "shape", None) != (self.ends[-1] if len(self.ends) else 0, 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")

@@ -163,9 +163,10 @@ def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[
 def _checksum(jar: Path) -> str:
     if not jar.is_file():
         raise UserError(f"{jar}: no such jar; `snakemake {jar}` fetches it")
+    checksum = files.sha256(jar)  # first: `is_zipfile` takes a failure to read for another kind of file
     if not zipfile.is_zipfile(jar):
         raise UserError(f"{jar}: no jar, or not a whole one; fetch it again")
-    return files.sha256(jar)
+    return checksum
 
 
 def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:

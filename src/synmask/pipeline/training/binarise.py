@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.pipeline.files import UserError, all_renamed, read_lines
+from synmask.pipeline.files import UserError, all_renamed, named_reads, read_lines
 from synmask.pipeline.options import Source, Target
 from synmask.pipeline.text.reserved import misread
 
@@ -109,7 +109,8 @@ def read_dictionary(path: Path) -> Dictionary:
     if not path.is_file():
         raise UserError(f"{path}: no such file; make its folder again")
     try:
-        dictionary = Dictionary.load(str(path))
+        with named_reads(path):
+            dictionary = Dictionary.load(str(path))
     except OSError:
         raise
     except Exception as error:  # fairseq raises plain exceptions, too
@@ -126,12 +127,15 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
     Raises:
         UserError: a file is missing or damaged, or has ids that `dictionary` lacks.
     """
+    index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
     try:
-        whole = _fit(Path(f"{prefix}.idx").read_bytes(), os.path.getsize(f"{prefix}.bin"))
+        with named_reads(index):
+            whole = _fit(index.read_bytes(), os.path.getsize(data))
     except FileNotFoundError:
         whole = False
-    if whole:  # otherwise fairseq would print a page of tracebacks
-        sentences = indexed_dataset.MMapIndexedDataset(str(prefix))
+    if whole:
+        with named_reads(data):
+            sentences = indexed_dataset.MMapIndexedDataset(str(prefix))
         ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
         ended = ids[np.cumsum(sentences.sizes, dtype=np.int64) - 1] == dictionary.eos()
         if ended.all() and ids.min() >= 0 and ids.max() < len(dictionary):

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from synmask.pipeline.files import (
-    UNREADABLE,
     UserError,
     machine_fault,
     named_reads,
+    raise_unreadable,
     read_object,
     renamed,
     sha256,
@@ -206,6 +206,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
         except Exception as error:  # the tensors are read only here
             if machine_fault(error):
                 raise
+            raise_unreadable(path, error)
             problem = type(error).__name__
     raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
 
@@ -252,9 +253,7 @@ def _damage(path: Path) -> str | None:
             handle.seek(0)
             torch.load(handle, map_location="meta", weights_only=True)  # all but the tensors' values
         except Exception as error:  # a damaged file can raise anything
-            behind = error if isinstance(error, OSError) else error.__context__
-            if isinstance(behind, OSError) and behind.errno in UNREADABLE:
-                raise behind from None
+            raise_unreadable(path, error)
             if machine_fault(error) and not isinstance(error, OSError):
                 raise
             return type(error).__name__

@@ -1,12 +1,14 @@
 """Make fairseq 0.12.2 work with current Python and torch. Import this module before fairseq.
 
-It fixes three faults (tried with Python 3.11, torch 2.13):
+It fixes four faults (tried with Python 3.11, torch 2.13):
 1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and
    hydra's configurations use. While fairseq is imported, such classes are made hashable by identity.
 2. torch >= 2.6 loads checkpoints with `weights_only`, and fairseq's contain an argparse.Namespace. This class
    is allowed by name; `weights_only` stays on.
 3. If gradients are not finite, fairseq's trainer runs the batch again under hooks that fail in current torch
    (StopIteration on encoder outputs) and hide the real fault. The hooks are disabled.
+4. If a data file cannot be opened, the destructor of its data set fails, too, and Python prints that. The
+   destructors close what closes by itself, and are removed.
 """
 
 import argparse
@@ -92,5 +94,7 @@ def _silence() -> None:
 
 _import_fairseq()
 sys.modules["fairseq.trainer"].NanDetector = contextlib.nullcontext
+_dataset = sys.modules["fairseq.data.indexed_dataset"].MMapIndexedDataset
+del _dataset.__del__, _dataset.Index.__del__
 _silence()
 torch.serialization.add_safe_globals([argparse.Namespace])
