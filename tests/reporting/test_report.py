@@ -72,7 +72,8 @@ def run_files(folder, system, seed, bleu):
         "versions": {"torch": "2.0"}, "command": "synmask score --hypothesis 'a<b'", "settings": {"training": {"lr": 0.5}, "system": OWN[system]},
     }  # fmt: skip
     (folder / "scores.json").write_text(json.dumps(run))
-    (folder / "train.log").write_text("".join(f"epoch {k} <done>\n" for k in range(30)))
+    log = "".join(f"epoch {k} <done>\n" for k in range(30))
+    (folder / "train.log").write_bytes(b"a library's caf\xe9, which is no UTF-8\n" + log.encode())
     lines = [f"the {system} {k} <script>alert(1)</script> cat" for k in range(3)]
     (folder / "hypothesis.test.txt").write_text("\n".join(lines) + "\n")
     os.utime(folder / "scores.json", (1.7e9, 1.7e9))

@@ -248,3 +248,23 @@ def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path
             weights=weights,
             parses=[paraphrases / "syntax/train"],
         )
+
+
+def test_a_sentence_finds_its_parse_after_a_file_of_lines(weights, tmp_path):
+    """`read_lines` drops a carriage return at a line's end and a byte order mark at a file's start."""
+    sentences = ["\ufeffthe dog sees it", "a cat sees it\r\r", "the cat sleeps\r", "\ufeffa dog sleeps"]
+    write_task(
+        "paraphrase",
+        [(one, other, "0") for one, other in zip(sentences, sentences[::-1], strict=True)],
+        tmp_path / "dev.tsv",
+    )
+    write_sentences(task="paraphrase", inputs=[tmp_path / "dev.tsv"], output=tmp_path / "p.text")
+    lines = [line.split() for line in read_lines(tmp_path / "p.text")]
+    write_lines(tmp_path / "p.tokens", map(" ".join, lines))
+    write_lines(tmp_path / "p.trees", (f"(S {' '.join(f'(X {word})' for word in line)})" for line in lines))
+    write_lines(tmp_path / "p.heads", (" ".join(["0", *"1" * (len(line) - 1)]) for line in lines))
+    data = encoded(tmp_path, "paraphrase", "dev", weights)
+    counts = annotate_task(
+        task="paraphrase", input=tmp_path / "dev.tsv", data=data, weights=weights, parses=[tmp_path / "p"]
+    )
+    assert counts == {"sentences": 8, "empty": 0, "unparsed": 0, "words": 28, "not_found": 0}

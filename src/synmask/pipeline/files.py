@@ -268,6 +268,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
 
+def line_key(text: str) -> str:
+    """A text as the key of what is known of it, the same before and after it was a line of a file.
+
+    >>> line_key("\ufeffA line.\r") == line_key("A line.")  # `read_lines` may drop the one or the other
+    True
+    """
+    return text.lstrip("\ufeff").rstrip("\r")
+
+
 def _opened_to_read(path: Path) -> IO[bytes]:
     if str(path) not in STDIN_NAMES:
         return open(path, "rb")

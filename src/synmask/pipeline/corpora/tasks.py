@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.files import UserError, line_key, read_lines, write_lines
 from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
 
@@ -92,7 +92,8 @@ def write_sentences(
         UserError: as for `read_task`.
     """
     examples = (read_task(task, part, test=True).texts for part in inputs)
-    sentences = list(dict.fromkeys(text for texts in examples for example in texts for text in example))
+    texts = (text for part in examples for example in part for text in example)
+    sentences = list(dict.fromkeys(map(line_key, texts)))
     size = -(-len(sentences) // files)
     chosen = sentences[(number - 1) * size : number * size]
     write_lines(output, chosen)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.files import UserError, read_json, read_lines
+from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.tasks import TASKS
@@ -104,9 +104,10 @@ class TrainingRun:
 
     @property
     def log(self) -> list[str]:
-        """The end of the training's log."""
+        """The end of the training's log; it is for people, so bytes that are no UTF-8 are replaced."""
         path = self.folder / "train.log"
-        return [*read_lines(path)][-LOG_LINES:] if path.exists() else []
+        text = path.read_text("utf-8", errors="replace") if path.exists() else ""
+        return text.splitlines()[-LOG_LINES:]
 
     def value(self, metric: str) -> float | None:
         """A translation score, such as test.chrf, or the task's own score on its part `metric`.

@@ -1,7 +1,7 @@
 """Texts as RoBERTa's input, and their parses as the syntax of its tokens (roberta/encoded.py)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from synmask.pipeline.corpora.tasks import Examples, read_task
-from synmask.pipeline.files import UserError, write_json, writing
+from synmask.pipeline.files import UserError, line_key, write_json, writing
 from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.roberta.encoded import COLUMNS, NONE, Encoded, read_encoded, syntax_file, write_encoded
 from synmask.pipeline.roberta.weights import load_dictionary
@@ -98,9 +98,9 @@ def annotate_task(
         raise UserError(
             f"{data}: {len(encoded)} examples, {input} has {len(examples.texts)}; encode it again"
         )
-    known = dict(read_parsed(parses))
+    known = _parsed(parses)
     sentences = [text for example in examples.texts for text in example]
-    if missing := next((text for text in sentences if text not in known), None):
+    if missing := next((text for text in sentences if line_key(text) not in known), None):
         raise UserError(f"{input}: no parse of {missing!r:.60}; parse the task again")
     return _write_syntax(data, encoded, examples.texts, weights, known)
 
@@ -122,7 +122,7 @@ def encode_parses(
     Raises:
         UserError: a file is missing or does not fit, there is no sentence, or `max_tokens` is too small.
     """
-    known = {text: parsed for text, parsed in read_parsed(parses) if text.strip()}
+    known = {text: parsed for text, parsed in _parsed(parses).items() if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     texts = [(text,) for text in known]
@@ -131,17 +131,23 @@ def encode_parses(
     return _write_syntax(output, encoded, texts, weights, known)
 
 
+def _parsed(prefixes: Iterable[Path]) -> dict[str, Parsed | None]:
+    """The parse of each sentence by its `line_key`."""
+    return {line_key(text): parse for text, parse in read_parsed(prefixes)}
+
+
 def _write_syntax(
     part: Path, encoded: Encoded, texts: Texts, weights: Path, known: Mapping[str, Parsed | None]
 ) -> dict[str, int]:
     """Write the syntax of examples, whose sentences are in `known`; the counts."""
     sentences = [text for example in texts for text in example]
+    parses = [known[line_key(text)] for text in sentences if text.strip()]
     lengths, lost = iter(gpt2.lengths(_encoded(sentences, weights), weights)), 0
     table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
-            found, missed = annotate(text.strip(), next(lengths)[: end - start], known[text])
+            found, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
             places = found[:, :2]
             places[places != NONE] += start
             rows[start:end] = np.insert(found, 2, number, axis=1)
@@ -149,8 +155,8 @@ def _write_syntax(
     counts = {
         "sentences": len(sentences),
         "empty": sum(not text.strip() for text in sentences),
-        "unparsed": sum(known[text] is None for text in sentences if text.strip()),
-        "words": sum(len(known[text].words) for text in sentences if known[text] is not None),
+        "unparsed": parses.count(None),
+        "words": sum(len(parse.words) for parse in parses if parse is not None),
         "not_found": lost,
     }
     with writing(syntax_file(part), "wb") as handle:

@@ -18,6 +18,7 @@ from synmask.pipeline.syntax.corenlp import unescaped
 from synmask.pipeline.syntax.treebank import FLAT
 
 NONE = -1
+BOM = "\ufeff"  # inside a text a space without width
 
 
 class Parsed(NamedTuple):
@@ -58,7 +59,7 @@ def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
     place = lost = 0
     for word in words:
         spaces = place
-        while place < len(text) and text[place].isspace():
+        while place < len(text) and (text[place].isspace() or text[place] == BOM):
             place += 1
         start = text.find(word, place, place + len(word) + 2 * lost)
         if start < 0:
