@@ -1,5 +1,7 @@
 import contextlib
+import gzip
 import hashlib
+import io
 import random
 import re
 import socket
@@ -7,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -16,6 +19,7 @@ from synmask.pipeline.corpora.download import fetch
 from synmask.pipeline.files import UserError, machine_fault
 
 CONTENT = random.Random(1).randbytes(300_000)
+DATE = "Thu, 26 Nov 2026 01:00:00 GMT"
 SUM = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -29,6 +33,7 @@ class Server(ThreadingHTTPServer):
     faults = 0  # so many answers are 503
     kind = "application/octet-stream"
     tag = None  # ETag
+    date = None  # Last-Modified
     short = 0  # bytes that answers lack at their end without a word: no length is given
     hold = None  # an event that answers wait for after 30 kB
     reply = None  # what is sent after the first answer, if it is another file
@@ -46,7 +51,8 @@ class Handler(BaseHTTPRequestHandler):
         server.asked.append(wanted)
         if len(server.asked) > 1 and server.reply is not None:
             server.content, server.tag = server.reply, server.tag and '"another"'
-        if self.headers.get("If-Range") not in (None, server.tag):
+            server.date = server.date and "Fri, 27 Nov 2026 01:00:00 GMT"
+        if self.headers.get("If-Range") not in (None, server.tag, server.date):
             wanted = None
         body, size = server.content, len(server.content)
         if self.path.endswith("/missing"):
@@ -68,6 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", server.kind)
         if server.tag:
             self.send_header("ETag", server.tag)
+        if server.date:
+            self.send_header("Last-Modified", server.date)
         if not short:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -118,8 +126,9 @@ def test_download_with_one_line_on_stderr(server, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_goes_on_where_the_server_broke_off(server, tmp_path):
-    server.broken = 2
+@pytest.mark.parametrize(("tag", "date"), [('"first"', None), ('W/"weak"', DATE), (None, DATE)])
+def test_goes_on_where_the_server_broke_off(server, tmp_path, tag, date):
+    server.broken, server.tag, server.date = 2, tag, date
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=150000-", "bytes=225000-"]
@@ -231,7 +240,7 @@ def test_mirror_by_folder_and_url(server, tmp_path):
 
 
 def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
-    server.content = b"\x1f\x8b" + CONTENT
+    server.content = gzip.compress(CONTENT)
     path, record = tmp_path / "a.tgz", tmp_path / "a.tgz.sha256"
     fetch(name="toy", url=f"{server.url}/a.tgz", output=path)
     checksum = hashlib.sha256(server.content).hexdigest()
@@ -242,7 +251,7 @@ def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
         name="toy", url=f"{server.url}/a.tgz", output=path
     )  # continues, since the checksum tells whether it fits
     assert server.asked == [None, "bytes=1000-"]
-    server.content = b"\x1f\x8b" + CONTENT[::-1]
+    server.content = gzip.compress(CONTENT[::-1])
     fetch(name="toy", url=f"{server.url}/a.tgz", output=path)  # it is there
     assert len(server.asked) == 2
     path.unlink()
@@ -388,10 +397,13 @@ def test_a_link_in_the_place_of_a_part_is_not_followed(server, tmp_path):
     assert not (tmp_path / "x").is_symlink()
 
 
-@pytest.mark.parametrize("tag", [None, '"first"'])
-def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag):
-    server.broken, server.tag = 1, tag
-    server.reply = CONTENT[::-1] if tag else CONTENT[::-1][:299_999]
+@pytest.mark.parametrize("size", [300_000, 299_999])
+@pytest.mark.parametrize(
+    ("tag", "date"), [(None, None), ('W/"weak"', None), ('"first"', None), (None, DATE), ('"first"', DATE)]
+)
+def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag, date, size):
+    server.broken, server.tag, server.date = 1, tag, date
+    server.reply = CONTENT[::-1][:size]
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == server.reply
 
@@ -453,3 +465,46 @@ def test_a_password_is_never_said(server, tmp_path, place):
         fetch(name="toy", url=f"{url}?token=s3cr", output=tmp_path / "x", sha256="0" * 64)
     one_line(error, "://***@")
     assert "s3cr" not in str(error.value)
+
+
+def packed(name):
+    """CONTENT as an archive with this name."""
+    if not name.endswith(".zip"):
+        return gzip.compress(CONTENT)
+    with io.BytesIO() as whole:
+        with zipfile.ZipFile(whole, "w") as archive:
+            archive.writestr("train.de", CONTENT)
+        return whole.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip", "a.tar.gz"])
+@pytest.mark.parametrize("fault", ["cut", "flipped"])
+def test_an_archive_without_a_checksum_is_tested_whole(server, tmp_path, name, fault):
+    """No length is given, so an answer that ends early looks like a whole one."""
+    server.content, server.short = packed(name), 1
+    if fault == "flipped":
+        server.content = server.content[:99_999] + b"?" + server.content[100_000:] + b"x"
+    with pytest.raises(UserError) as error:
+        fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
+    one_line(error, "toy", f"{server.url}/{name}: a damaged archive")
+    assert not list(tmp_path.iterdir())
+    server.content, server.short = packed(name) + b"x", 1
+    fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
+    assert (tmp_path / name).read_bytes() == server.content[:-1]
+
+
+def test_a_text_without_a_length_is_named(server, tmp_path, capsys):
+    server.short = 1
+    fetch(name="toy", url=f"{server.url}/train.de", output=tmp_path / "train.de")
+    assert (
+        f"{server.url}/train.de came without its length; see whether its end is there"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("which", ["url", "mirror"])
+def test_a_malformed_url_is_one_line(tmp_path, which):
+    address = {"url": "https://example.org/a"} | {which: "http://me:s3cret@[::1/a"}
+    with pytest.raises(UserError) as error:
+        fetch(name="toy", output=tmp_path / "a", **address)
+    one_line(error, "toy: http://***@[::1/a: no URL")

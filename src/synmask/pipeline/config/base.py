@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -132,6 +133,7 @@ def _plain_url(url: str) -> str:
     """Snakemake would read braces as wildcards, and cannot make a file `.`; commands appear in logs."""
     if not re.fullmatch(r"(https?|file)://.*[^/?#]", url):
         raise ValueError("must be an http, https or file URL of a file or folder")
+    urlsplit(url)  # raises a ValueError: brackets that do not match
     if re.search(r"[{}]", url):
         raise ValueError("no braces in a URL; write %7B and %7D")
     if re.search(r"/\.{1,2}$", url):

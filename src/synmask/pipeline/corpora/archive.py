@@ -1,6 +1,5 @@
 """Extract chosen files from an archive without trusting its metadata."""
 
-import errno
 import gzip
 import json
 import lzma
@@ -16,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from synmask.pipeline.files import UserError, named_errors, sha256
+from synmask.pipeline.files import UserError, named_errors, raise_unreadable, sha256
 
 # Errors of Python's readers for truncated, altered or unsupported archives.
 BROKEN = (
@@ -56,8 +55,7 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
         what = "is packed in a way that cannot be read here"
         raise UserError(f"{archive}: {what} ({_short(error)}); pack it again as .tgz or plain .zip") from None
     except (OSError, *BROKEN) as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # an offset outside
-            raise
+        raise_unreadable(archive, error)
         wrong = mistaken(archive, archive.name) or DAMAGED
         raise UserError(f"{archive}: {wrong} ({_short(error)}); {advice}") from None
     if missing := [name for name in members if name not in found]:
@@ -123,6 +121,29 @@ def mistaken(path: Path, name: str, kind: str = "") -> str | None:
             if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
                 return "a message in JSON, not the file"
     return None
+
+
+def incomplete(path: Path, name: str) -> str | None:
+    """Why an archive that is named `name` is not whole, once all of it was read; None if it is, or is none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    suffix, damage = Path(name).suffix.lower(), None
+    try:
+        if suffix in (".gz", ".tgz"):
+            with gzip.open(path) as packed:
+                while packed.read(SNIFFED):
+                    pass
+        elif suffix == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                damage = packed.testzip()
+    except RuntimeError:  # it takes a password, or more than Python's reader: `unpack` says so
+        return None
+    except (OSError, *BROKEN) as error:
+        raise_unreadable(path, error)
+        damage = _short(error)
+    return damage and f"{DAMAGED} ({damage})"
 
 
 def _untar(archive: Path, wanted: set[str], folder: Path) -> dict[str, Path]:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote, unquote, urlsplit
@@ -17,7 +18,7 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from synmask.pipeline import files
-from synmask.pipeline.corpora.archive import mistaken, recorded
+from synmask.pipeline.corpora.archive import MAGIC, incomplete, mistaken, recorded
 from synmask.pipeline.files import UserError
 
 ATTEMPTS = 4
@@ -43,8 +44,9 @@ def fetch(
     left is also resumed, if there is a checksum to verify the result. Processes that fetch one file at the
     same time do so one after the other.
 
-    If the publisher gives no checksum, the first download is trusted, unless it is empty or not of the kind
-    that its name says: its checksum is written to OUTPUT.sha256, and later downloads must match it.
+    If the publisher gives no checksum, the first download is trusted, unless it is empty, not of the kind
+    that its name says, or an archive that is not whole: its checksum is written to OUTPUT.sha256, and later
+    downloads must match it.
 
     Args:
         name: The corpus' name, for messages and as the key of `mirrors` in config.yaml.
@@ -89,7 +91,7 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
         handle.flush()
         os.fsync(handle.fileno())  # some file systems say only here that they are full
     if (got := files.sha256(part)) != sha256:
-        wrong = mistaken(part, output.name, kind)
+        wrong = mistaken(part, output.name, kind) or incomplete(part, output.name)
         if sha256 is not None:
             wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
         if wrong:
@@ -105,16 +107,21 @@ def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -
         _copy(place, part)
         return ""
     left_over = part.seek(0, os.SEEK_END)
-    kind = _download(name, place, part)
+    kind = _download(name, place, part, checked=sha256 is not None)
     part.seek(0)
     if left_over and hashlib.file_digest(part, "sha256").hexdigest() != sha256:
         part.truncate(0)  # it was part of another file
-        kind = _download(name, place, part)
+        kind = _download(name, place, part, checked=True)
     return kind
 
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
     """The source to fetch from (a path, or an http or https URL), and advice if that fails."""
+    for address in filter(None, (url, mirror)):
+        try:
+            urlsplit(str(address))
+        except ValueError as error:
+            raise UserError(f"{name}: {address}: no URL ({error}); fix it in config.yaml") from None
     base = quote(output) if url is None else urlsplit(url).path.rpartition("/")[2]
     hint = f"set mirrors: {{{name}: <folder or URL with {unquote(base)}>}} in config.yaml"
     if mirror is not None:
@@ -143,14 +150,19 @@ def _copy(source: Path, part: BinaryIO) -> None:
         shutil.copyfileobj(whole, part)  # copyfile says of a full disk that `source` is on it
 
 
-def _download(name: str, url: str, part: BinaryIO) -> str:
-    """Fetch the rest of a file → its type, as the server says."""
+def _download(name: str, url: str, part: BinaryIO, *, checked: bool) -> str:
+    """Fetch the rest of a file → its type, as the server says.
+
+    Args:
+        checked: a checksum will tell whether the parts of several attempts are of one file. Otherwise an
+            attempt continues another only where the server says so of the file's tag or date.
+    """
     seen: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(BACK_OFF * 2 ** (attempt - 1))
         try:
-            return _attempt(name, url, part, seen)
+            return _attempt(name, url, part, seen, checked)
         except (_Interrupted, requests.RequestException, urllib3.exceptions.HTTPError) as error:
             cause = error
             while cause.__context__ is not None:  # the root cause, such as "Connection refused"
@@ -158,13 +170,15 @@ def _download(name: str, url: str, part: BinaryIO) -> str:
     raise _Refused(f"cannot fetch {url} ({cause})")
 
 
-def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str]) -> str:
-    """Fetch the rest of a file; `seen`: its tag (ETag) and size so far, to know another version."""
+def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked: bool) -> str:
+    """Fetch the rest of a file; `seen`: its version and size so far, to know another file."""
+    if not checked and not seen.get("version"):
+        part.truncate(0)
     offset = part.seek(0, os.SEEK_END)
     headers = {"Accept-Encoding": "identity"}  # the file's own bytes
     if offset:
         headers["Range"] = f"bytes={offset}-"
-        headers |= {"If-Range": seen["tag"]} if seen.get("tag") else {}
+        headers |= {"If-Range": seen["version"]} if seen.get("version") else {}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
         status, reply = response.status_code, response.headers
         if status == 416 and reply.get("Content-Range") == f"bytes */{offset}":
@@ -176,12 +190,12 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str]) -> str:
         start, size = 0, reply.get("Content-Length", "")
         if status != 200:
             found = re.fullmatch(rf"bytes {offset}-\d+/(\d+|\*)", reply.get("Content-Range", ""))
-            if not found or seen.get("size", found[1]) != found[1]:
+            now = {"size": found and found[1], "version": _version(reply)}
+            if not found or any(now[key] and seen.get(key) and now[key] != seen[key] for key in now):
                 part.truncate(0)
                 raise _Interrupted("the server cannot resume, or has another file by now")
             start, size = offset, found[1]
-        tag = reply.get("ETag", "")
-        seen |= {"size": size, "tag": "" if tag.startswith("W/") else tag}
+        seen |= {"size": size, "version": _version(reply) or seen.get("version", "")}
         part.truncate(start)
         part.seek(start)
         known = int(size) if size.isdecimal() else None
@@ -192,4 +206,14 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str]) -> str:
                 bar.update(len(chunk))
         if known is not None and part.tell() != known:
             raise _Interrupted(f"it ended after {part.tell():,} of {known:,} bytes")
+        tested = checked or Path(urlsplit(url).path).suffix in MAGIC
+        if known is None and not (tested or response.raw.chunked):
+            place = files.without_passwords(url)
+            print(f"{name}: {place} came without its length; see whether its end is there", file=sys.stderr)
         return reply.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def _version(reply: Mapping[str, str]) -> str:
+    """What tells one version of a file from another: its tag (ETag), unless it is a weak one, or its date."""
+    tag = reply.get("ETag", "")
+    return tag if tag and not tag.startswith("W/") else reply.get("Last-Modified", "")

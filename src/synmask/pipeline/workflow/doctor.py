@@ -98,7 +98,7 @@ def _reachable(places: set[str]) -> dict[str, bool]:
             return os.path.isdir(os.path.expanduser(place))
         try:
             requests.head(place, timeout=PATIENCE)
-        except requests.RequestException:
+        except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
             return False
         return True
 
