@@ -475,6 +475,14 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
         assert said in refused(changed)
 
 
+def test_a_training_depends_on_the_decoding_of_its_corpus_if_it_decodes(values):
+    values["corpora"]["demo"]["decoding"] = {"beam": 2}
+    assert "decoding" not in load(values, FILES).run_settings("demo", "de-en", "grammar").plain()
+    values["corpora"]["demo"].setdefault("training", {})["validate_bleu"] = 1
+    run = load(values, FILES).run_settings("demo", "de-en", "grammar").plain()
+    assert run["decoding"]["beam"] == RunSettings.model_validate(run).decoding.beam == 2
+
+
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
     config = load(values, FILES)

@@ -2,6 +2,7 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.task import translation_config
+from synmask.pipeline.translation.train import valid_bleu
 
 KEEP = 2
 
@@ -478,17 +480,32 @@ def test_bleu_of_the_validation_set_every_few_epochs(corpus, tmp_path, settings_
     assert same(plain, run(corpus, tmp_path / "bleu", settings))
     bleus = [row["valid_bleu"] for row in csv.DictReader((tmp_path / "bleu/history.csv").open())]
     assert bleus[0] == ""
-    average_model = {name: value.float() for name, value in plain["epoch3.pt"].items()}
-    text = model_text("#version: 0.2\n")
-    save_model(tmp_path / "average.pt", average_model, corpus / "bin", text, typed(settings))
-    how = {"settings": Decoding(), "threads": 1}
-    inputs, outputs = (corpus / "bpe/valid.de",), (tmp_path / "out",)
-    decode_files(model=tmp_path / "average.pt", inputs=inputs, outputs=outputs, **how)
-    words = [line.replace("@@ ", "") for line in (corpus / "bpe/valid.en").read_text().splitlines()]
-    found = (tmp_path / "out.tok").read_text().splitlines()
-    assert float(bleus[2]) == pytest.approx(
-        bleu("bleu_tokenised", "en").corpus_score(found, [words]).score, abs=1e-3
+    assert bleus[1] != "" != bleus[2]
+
+
+@pytest.mark.parametrize("penalty", [-3.0, 1.0])
+def test_bleu_of_the_validation_set_is_that_of_what_decode_makes_of_it(corpus, drawn, tmp_path, penalty):
+    """With the corpus' decoding; with empty lines, and with words that the training text lacks."""
+    path, decoding = (
+        drawn(tmp_path / "model.pt", "none", seed=3),
+        Decoding(beam=2, length_penalty=penalty),
     )
+    sources = ["a bb d", "", "cc jj a", "d e@@ f d bb", "g@@ h@@ i jj a", "bb bb cc d"]
+    write_lines(tmp_path / "valid.de", sources)
+    decode_files(model=path, inputs=[tmp_path / "valid.de"], outputs=[tmp_path / "out"], settings=decoding)
+    found = [*read_lines(tmp_path / "out.tok")]
+    assert "<unk>" in " ".join(found)
+    assert found[1] == ""
+    references = [line.replace("<unk>", "zz") + " d" for line in found]
+    expected = bleu("bleu_tokenised", "en").corpus_score(found, [references]).score
+    assert 10 < expected < 99
+    model, task, _ = load_model(path)
+    ids = [encode(line, task.src_dict).long() for line in sources]
+    wanted = [encode(line, task.tgt_dict).long() for line in references]
+    task.datasets["valid"] = task.sources(ids, references=wanted)
+    task.settings = task.settings.model_copy(update={"decoding": decoding})
+    trainer = SimpleNamespace(get_model=lambda: model, task=task)
+    assert valid_bleu(trainer) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_best_bleu_chooses_the_model_if_asked(corpus, tmp_path, settings, monkeypatch):

@@ -323,8 +323,12 @@ class Config(base.Section):
                     raise UserError(f"corpora.{corpus}.training.mlm_weight: no value for {direction}")
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
-        training = self.training_of(corpus, system)
-        return sections.RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
+        return sections.RunSettings(
+            model=self.model_of(corpus, system),
+            training=self.training_of(corpus, system),
+            system=guidance,
+            decoding=entry.decoding,
+        )
 
     def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
         """How the trees of a system that reads templates are cut."""

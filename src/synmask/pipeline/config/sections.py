@@ -194,12 +194,22 @@ class System(Guidance):
         return Guidance(**own | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
 
 
+class Decoding(base.Section):
+    """How a test set is translated; a corpus overrides key by key."""
+
+    beam: base.Beam = key("hypotheses that are kept at each step", 5)
+    length_penalty: base.LengthPenalty = key("exponent of the length in the score", 1.0)
+    max_tokens: base.Count = key("source tokens per batch", 8000)
+    precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
+
+
 class RunSettings(base.Section):
     """All that a training depends on besides its data and seed."""
 
     model: Model
     training: Training
     system: Guidance
+    decoding: Decoding = Field(default_factory=Decoding)  # of the validation set
 
     @field_validator("system")
     @classmethod
@@ -212,22 +222,15 @@ class RunSettings(base.Section):
         """Without settings that no training depends on.
 
         These are the number of averaged epochs and the corpus' share of the MLM loss; systems have their own.
+        Nothing is decoded, unless `validate_bleu` asks for it.
         """
-        unused = {"mlm_weight", "average"}
+        unused: dict[str, Any] = {"training": {"mlm_weight", "average"}}
         if self.training.checkpoint == "average":
-            unused.add("checkpoint")
+            unused["training"].add("checkpoint")
         if not self.training.validate_bleu:
-            unused.add("validate_bleu")
-        return super().plain(exclude={"training": unused}, **how)
-
-
-class Decoding(base.Section):
-    """How a test set is translated; a corpus overrides key by key."""
-
-    beam: base.Beam = key("hypotheses that are kept at each step", 5)
-    length_penalty: base.LengthPenalty = key("exponent of the length in the score", 1.0)
-    max_tokens: base.Count = key("source tokens per batch", 8000)
-    precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
+            unused["training"].add("validate_bleu")
+            unused["decoding"] = True
+        return super().plain(exclude=unused, **how)
 
 
 class Resources(base.Section):

@@ -12,7 +12,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from pydantic import Field
 
-from synmask.pipeline.config.sections import Decoding, RunSettings
+from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.training.binarise import counted, read_dictionary
@@ -143,20 +143,23 @@ class Translation(Stage):
 
 
 def valid_bleu(trainer: Trainer) -> float:
-    """Tokenised BLEU of the validation set by beam search, as in `decode`; words are joined sub-words."""
+    """Tokenised BLEU of the validation set, decoded as the workflow decodes it; words are joined sub-words.
+
+    An empty sentence stays empty, and an unknown sub-word of a reference is right in no hypothesis.
+    """
     from synmask.pipeline.evaluation.bleu import bleu  # all here: training does not depend on decoding
     from synmask.pipeline.text.bpe import join_subwords
     from synmask.pipeline.translation.beam import BeamSearch
     from synmask.pipeline.translation.inputs import batches
 
     model, task = trainer.get_model().eval(), trainer.task
-    data, search = task.dataset("valid"), BeamSearch([model], task.tgt_dict, Decoding())
-    pairs = []
-    for batch in batches(data, model, Decoding().max_tokens):
+    data, decoding, words = task.dataset("valid"), task.settings.decoding, task.tgt_dict
+    search = BeamSearch([model], words, decoding)
+    hypotheses = [""] * len(data)
+    for batch in batches(data, model, decoding.max_tokens, least=2):
         for number, found in zip(batch["id"].tolist(), search(batch), strict=True):
-            both = found[0].tokens, data.tgt[number]
-            pairs.append([join_subwords(task.tgt_dict.string(ids)) for ids in both])
-    hypotheses, references = zip(*pairs, strict=True)
+            hypotheses[number] = join_subwords(words.string(found[0].tokens))
+    references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
     return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score
 
 
