@@ -2,11 +2,15 @@
 
 import itertools
 import json
+import random
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from synmask.pipeline.evaluation.parseval import evaluate
+from synmask.pipeline.evaluation.protocols import ParsedCorpus
+from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page, section
 from synmask.pipeline.syntax.parses import Parse
@@ -73,6 +77,49 @@ def test_a_sentence_without_words_is_left_out(trees, parses):
     heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
     assert heads == ["6. yes", "3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
     assert "<summary" not in section(trees[3:4], {"A": parses[3:4]})
+
+
+def test_the_numbers_are_those_of_the_table():
+    """Random trees over sub-words, with punctuation, many with nodes that cut words; one without a parse."""
+    rng = random.Random(0)
+    trees, parses = [], []
+    for _ in range(300):
+        line = [rng.choice(["w", "x@@ y", "u@@ v@@ z", ","]) for _ in range(rng.randint(1, 9))]
+        leaves = [f"({',' if word == ',' else 'NN'} {word.replace('@@ ', '')})" for word in line]
+        while len(leaves) > 1:
+            start = rng.randrange(len(leaves) - 1)
+            end = start + rng.randint(2, 3)
+            leaves[start:end] = [f"(X {' '.join(leaves[start:end])})"]
+        trees += trees_of([f"(S {leaves[0]})"], "gold")
+        tokens = " ".join(line).split()
+        parses.append(Parse(tokens, [rng.randint(1, 6) for _ in tokens[1:]], 9))
+    trees[7] = flat_tree(trees[7].leaves())
+    scored, found = 0, 0
+    for tree, parse in zip(trees, parses, strict=True):
+        sentence = sentence_of(tree, {"A": parse})
+        try:
+            result, counts = evaluate(ParsedCorpus([tree], [parse]))
+        except UserError:
+            result = None
+        right = sum(node.right for node in sentence.drawings["A"].nodes)
+        if result is None or tree.label == "FLAT":
+            assert (sentence.heading("A", "{f1}"), right) == ("A (not scored)", 0)
+            continue
+        of, f1 = counts["words"], result["protocols"]["words"]["rows"]["induced"]["f1"]
+        assert right == of["induced"]["matched"][0]
+        assert sentence.heading("A", "{f1}") == f"A ({right} of {of['gold'][0]} found, F1 {f1:.1f})"
+        scored, found = scored + 1, found + right
+    assert scored > 200
+    assert found > 100
+
+
+def test_a_node_that_cuts_a_word_does_not_hide_the_constituent_over_it():
+    """((a b@@) (c d)) is ((a bc) d) over words."""
+    (tree,) = trees_of(["(S (NP (D a) (N bc)) (V d))"], "gold")
+    parse = Parse(["a", "b@@", "c", "d"], [1, 3, 2], 4)
+    sentence = sentence_of(tree, {"A": parse})
+    assert sentence.heading("A", "{f1}") == "A (1 of 1 found, F1 100.0)"
+    assert [(node.start, node.end) for node in sentence.drawings["A"].nodes if node.right] == [(0, 2)]
 
 
 def test_the_sentences_are_spread_over_all_lengths():

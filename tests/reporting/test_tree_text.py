@@ -48,10 +48,10 @@ def test_one_word_and_equal_values(gold):
     parse = Parse(["ja"], [], 1.0, None, [1.0])
     lines = draw(sentence_of(gold("(S (UH ja))"), {"A": parse}), {"A": parse}).splitlines()
     assert lines == [
-        "gold (0 constituents that count)",
+        "gold (not scored)",
         "S── ja",
         "",
-        "A (0 of 0 found, drawn thick)",
+        "A (not scored)",
         "      height        distance to the next",
         "─ ja",
     ]
@@ -61,7 +61,7 @@ def test_a_sentence_without_words(gold):
     parse = Parse([], [], 0.0, [], [], [])
     lines = draw(sentence_of(gold("(FLAT)"), {"A": parse}), {"A": parse}).splitlines()
     assert lines == [
-        "gold (0 constituents that count)", "(no words)", "", "A (0 of 0 found, drawn thick)", "(no words)",
+        "gold (not scored)", "(no words)", "", "A (not scored)", "(no words)",
     ]  # fmt: skip
 
 

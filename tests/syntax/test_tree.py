@@ -12,7 +12,6 @@ from synmask.pipeline.syntax.tree import (
     counts,
     left_branching,
     over_words,
-    restricted_spans,
     right_branching,
     slots_of,
     spans_of_distances,
@@ -146,13 +145,12 @@ def test_words_count_by_their_tag_or_if_it_is_not_known_by_their_characters(word
     assert counts(word, tag) is expected
 
 
-def test_gold_spans_without_punctuation(tmp_path):
+def test_punctuation_does_not_count(tmp_path):
     text = "(S (NP (DT the) (NN dog)) (, ,) (VP (VP (VB saw) (NP (PRP it))) (. !)) (. .))"
     (tmp_path / "gold.mrg").write_text(text)
     (tree,) = read_trees(tmp_path / "gold.mrg")
     keep = counted_words(tree)
     assert keep == [True, True, False, True, True, False, False]
-    assert restricted_spans(tree, keep) == {(0, 2), (2, 4)}
 
 
 @given(st.lists(few_values, min_size=1, max_size=12))

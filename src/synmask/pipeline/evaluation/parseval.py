@@ -1,6 +1,7 @@
 """Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -10,7 +11,7 @@ from synmask.pipeline.evaluation import attachment, protocols
 from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, by_name
 from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
 from synmask.pipeline.files import UserError
-from synmask.pipeline.syntax.parses import check_words, read_predictions
+from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
 from synmask.pipeline.syntax.tree import (
     balanced,
     known,
@@ -20,7 +21,7 @@ from synmask.pipeline.syntax.tree import (
     spans_of_forest,
     ties,
 )
-from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_trees
 
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
@@ -97,6 +98,39 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
         if corpus.predicted is None or name != "paper":
             result[name], counts[name] = _score(protocol(corpus))
     return {"protocols": result, "punctuation": _punctuation(corpus)} | _sub_words(corpus), counts
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """How an induced tree agrees with the gold tree of one sentence, by the protocol `words`.
+
+    Attributes:
+        gold, predicted, matched: constituents that count, in the gold tree, the induced one, and both.
+        right: (m-1) of the gaps between the m words that count, whether the constituent that the induced tree
+            splits there is one of the gold tree.
+    """
+
+    gold: int
+    predicted: int
+    matched: int
+    right: list[bool]
+
+    @property
+    def f1(self) -> float:
+        return _percent(2 * self.matched, self.predicted + self.gold)
+
+
+def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
+    """The counts of one sentence in `evaluate`; None where it leaves the sentence out."""
+    if gold.label in UNPARSED or parse.failed:
+        return None
+    view = protocols.words(ParsedCorpus([gold], [parse]))
+    if not view.scored.any():
+        return None
+    keys, times = view.distinct(view.spans)
+    tree = _Found("induced", view, view.induced, keys, times)
+    right = np.isin(view.counted(view.induced), keys)
+    return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
 
 def _punctuation(corpus: ParsedCorpus) -> dict:

@@ -2,21 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from synmask.pipeline.evaluation.parseval import SentenceScore, score_sentence
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import Parse, check_words, read_parses
-from synmask.pipeline.syntax.tree import counted_words, restricted_spans, spans_of_distances, word_starts
+from synmask.pipeline.syntax.tree import counted_words, spans_of_distances, word_starts
 from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees
+
+GOLD = "gold"  # the title of the gold tree
 
 
 class Node(NamedTuple):
     start: int  # in sub-words, half-open
     end: int
     label: str
-    hit: tuple[int, int] | None  # the gold span that it matches, in words that count
+    right: bool  # whether the gold tree has the constituent that it is, in words that count
     level: int  # above the leaves: one more than the highest node inside it
     children: tuple[int, ...]  # numbers of nodes, or, as ~number, of leaves
 
@@ -45,31 +48,24 @@ class SentenceTrees:
 
     Attributes:
         words: the sub-words (start, end) of each word.
-        expected: the gold spans that count by the protocol `words`; None without a gold tree.
-        counted: the number of words that count.
+        scores: title of an induced tree → its counts, None where the tables leave the sentence out; empty
+            without a gold tree.
     """
 
     words: list[tuple[int, int]]
     drawings: dict[str, Drawing]
-    expected: set[tuple[int, int]] | None
-    counted: int
-
-    def found(self, title: str) -> int:
-        """The number of gold spans that count and that a tree has."""
-        return len({node.hit for node in self.drawings[title].nodes if node.hit})
+    scores: dict[str, SentenceScore | None]
 
     def heading(self, title: str, how: str) -> str:
-        """The heading of a tree; `how` says how matches are shown."""
-        if self.expected is None:
+        """The heading of a tree; `how` says how matches are shown, perhaps with {f1}."""
+        if not self.scores:
             return title
-        if title == "gold":
-            return f"gold ({len(self.expected)} constituents that count)"
-        return f"{title} ({self.found(title)} of {len(self.expected)} found, {how})"
-
-    def f1(self, title: str) -> float:
-        """An induced tree's F1 in this sentence, in percent, by the protocol `words`."""
-        both = max(self.counted - 2, 0) + len(self.expected or ())
-        return 200 * self.found(title) / both if both else 100.0
+        score = next(iter(self.scores.values())) if title == GOLD else self.scores[title]
+        if score is None:
+            return f"{title} (not scored)"
+        if title == GOLD:
+            return f"{title} ({score.gold} constituents that count)"
+        return f"{title} ({score.matched} of {score.gold} found, {how.format(f1=f'F1 {score.f1:.1f}')})"
 
 
 def bars(parse: Parse) -> dict[str, list[float]]:
@@ -109,8 +105,8 @@ def numbered(
 def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTrees:
     """The gold tree and the induced trees of one sentence, as `read_sentences` reads them.
 
-    A node of an induced tree is right if it cuts no word and, in words that count, is a constituent of the
-    gold tree of more than one word and less than the sentence (as the protocol `words` counts).
+    Of an induced tree, the node is right whose split parts the words of a constituent that the gold tree has
+    (`parseval.score_sentence`); a node that cuts a word may stand for one over whole words.
 
     Raises:
         ValueError: the sub-words differ between the trees.
@@ -120,16 +116,20 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTree
         raise ValueError("all trees must have the same sub-words")
     starts = [index for index, first in enumerate(word_starts(tokens)) if first]
     words = [*pairwise([*starts, len(tokens)])]
-    keep, expected, drawings = [True] * len(words), None, {}
+    drawings, scores = {}, {}
     if gold is not None and gold.label != FAILED:
-        keep = counted_words(gold)
-        expected = restricted_spans(gold, keep)
-        drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
+        scores = {title: score_sentence(gold, parse) for title, parse in induced.items()}
+        drawings[GOLD] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
     pieces = [(position, position + 1) for position in range(len(tokens))]
     for title, parse in induced.items():
-        spans = _induced_spans(parse.distances, words, keep, expected or set())
+        right = set()
+        if score := scores.get(title):
+            right = _right_gaps(parse.distances, words, counted_words(gold), score.right)
+        spans = [
+            (*span, "", gap in right) for gap, span in enumerate(spans_of_distances(parse.distances).tolist())
+        ]
         drawings[title] = Drawing(tokens, pieces, _connected(spans, pieces))
-    return SentenceTrees(words, drawings, expected, sum(keep))
+    return SentenceTrees(words, drawings, scores)
 
 
 def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
@@ -138,31 +138,28 @@ def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
     for start, end, label in gold.spans():
         if start < end:  # the tree of an empty sentence has no words
             labels.setdefault((words[start][0], words[end - 1][1]), []).append(label)
-    return [(*span, " ".join(chain), None) for span, chain in labels.items()]
+    return [(*span, " ".join(chain), False) for span, chain in labels.items()]
 
 
-def _induced_spans(
-    distances: Sequence[float],
-    words: list[tuple[int, int]],
-    keep: Sequence[bool],
-    expected: set[tuple[int, int]],
-) -> list[tuple]:
-    before = [*accumulate(keep, initial=0)]  # of each word: how many words before it count
-    first = {start: before[number] for number, (start, _) in enumerate(words)}
-    last = {end: before[number + 1] for number, (_, end) in enumerate(words)}
-    spans = []
-    for start, end in spans_of_distances(distances).tolist():
-        span = (first.get(start), last.get(end))  # None: the node cuts a word
-        spans.append((start, end, "", span if span in expected else None))
-    return spans
+def _right_gaps(
+    distances: Sequence[float], words: Sequence[tuple[int, int]], keep: Sequence[bool], right: Sequence[bool]
+) -> set[int]:
+    """The gaps between sub-words at which right constituents are split, between neighbours that count: the
+    largest gap there is outside of words."""
+    counted = [number for number, counts in enumerate(keep) if counts]
+    found = set()
+    for (first, second), is_right in zip(pairwise(counted), right, strict=True):
+        gaps = [end - 1 for _, end in words[first:second]]
+        found |= {max(gaps, key=distances.__getitem__)} if is_right else set()
+    return found
 
 
 def _connected(spans: list[tuple], bounds: list[tuple[int, int]]) -> list[Node]:
     nodes: list[Node] = []
     owner = [~leaf for leaf, (start, end) in enumerate(bounds) for _ in range(start, end)]  # of each sub-word
-    for start, end, label, hit in sorted(spans, key=lambda span: (span[1] - span[0], span[0])):
+    for start, end, label, right in sorted(spans, key=lambda span: (span[1] - span[0], span[0])):
         children = tuple(dict.fromkeys(owner[start:end]))
         level = 1 + max((nodes[child].level for child in children if child >= 0), default=0)
         owner[start:end] = [len(nodes)] * (end - start)
-        nodes.append(Node(start, end, label, hit, level, children))
+        nodes.append(Node(start, end, label, right, level, children))
     return nodes

@@ -12,7 +12,14 @@ from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import OneOrMore
 from synmask.pipeline.reporting.html import part, render, spread
-from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, read_sentences, sentence_of
+from synmask.pipeline.reporting.tree_nodes import (
+    GOLD,
+    Drawing,
+    SentenceTrees,
+    bars,
+    read_sentences,
+    sentence_of,
+)
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -39,7 +46,7 @@ def tree_page(
         UserError: with equal labels, or the label "gold", trees would hide each other; a file is damaged, or
             has other sentences.
     """
-    if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
+    if len({GOLD, *labels}) != len(labels) + 1 or len(labels) != len(trees):
         raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
     top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
@@ -74,9 +81,8 @@ def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> 
         sentence = sentence_of(gold[number], parses)
         trees = []
         for title, drawing in sentence.drawings.items():
-            how = f"F1 {sentence.f1(title):.1f}"
             drawn = _drawn(drawing, sentence, parses.get(title))
-            trees.append((Markup(escape(sentence.heading(title, how))), drawn))
+            trees.append((Markup(escape(sentence.heading(title, "{f1}"))), drawn))
         text = Markup(escape(" ".join(gold[number].leaves())))
         shown = place == len(chosen) // 2
         yield {"number": number + 1, "text": text, "trees": trees, "shown": shown}
@@ -116,7 +122,7 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
         middle, y = (below[0][0] + below[-1][0]) / 2, base - STEP * node.level
         tops.append((middle, node.level))
         down = "".join(f"M{x:.1f} {y}V{base - STEP * level}" for x, level in below)
-        lines[node.hit is not None].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
+        lines[node.right].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
         if node.label:
             labels.append(
                 f'<text class="tree-label" x="{middle:.1f}" y="{y + 4}">{escape(node.label)}</text>'

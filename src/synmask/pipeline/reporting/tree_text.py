@@ -50,7 +50,7 @@ def _tree(drawing: Drawing) -> list[str]:
     deepest = [0] * len(drawing.leaves)  # columns that branches of each leaf take
     line_of = {start: line for line, (start, _) in enumerate(drawing.bounds)}
     for node, column in zip(nodes, depth, strict=True):
-        first, fork, last, through = THICK if node.hit else THIN
+        first, fork, last, through = THICK if node.right else THIN
         starts = [~child if child < 0 else line_of[nodes[child].start] for child in node.children]
         deepest[starts[0]] = max(deepest[starts[0]], column + 1)
         branch = first if len(starts) > 1 else "─"

@@ -165,16 +165,6 @@ def counted_words(tree: Tree) -> list[bool]:
     return [counts(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
 
 
-def restricted_spans(tree: Tree, keep: Sequence[bool]) -> set[tuple[int, int]]:
-    """The spans of the constituents of `tree`, counted in the kept leaves only.
-
-    Spans of fewer than two kept leaves and the span of all leaves are left out: every tree has them.
-    """
-    before = np.concatenate(([0], np.cumsum(keep))).tolist()
-    spans = {(before[start], before[end]) for start, end, _ in tree.spans()}
-    return {(start, end) for start, end in spans if 1 < end - start < before[-1]}
-
-
 def right_branching(words: int, high: int = 0) -> list[float]:
     """(words-1) distances of (a (b (c d))); the last `high` leaves (punctuation) are attached at the top."""
     rest = words - high
