@@ -9,13 +9,16 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/synmask
-COPY requirements/pipeline.txt requirements/fairseq.txt requirements/
-RUN pip install --no-cache-dir --require-hashes -r requirements/pipeline.txt \
-    && pip install --no-cache-dir --require-hashes --no-deps -r requirements/fairseq.txt
+COPY requirements/uv.txt requirements/pipeline.txt requirements/fairseq.txt requirements/
+# UV_COMPILE_BYTECODE: whoever runs the image may not write into it
+ENV UV_SYSTEM_PYTHON=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
+RUN pip install --no-cache-dir --require-hashes -r requirements/uv.txt \
+    && uv pip install --require-hashes -r requirements/pipeline.txt \
+    && uv pip install --require-hashes --no-deps -r requirements/fairseq.txt
 # for the command `synmask`, which imports what is mounted
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN uv pip install --no-deps --no-build-isolation .
 
 # USER: Snakemake asks for the user's name, which `docker run --user` leaves unknown
 ENV HOME=/tmp USER=synmask PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/project/src

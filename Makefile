@@ -15,7 +15,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
-PINS := requirements/pipeline.txt requirements/fairseq.txt
+PINS := requirements/uv.txt requirements/pipeline.txt requirements/fairseq.txt
 KERNELS := setup.py $(wildcard src/synmask/*/kernel.cpp src/synmask/*/*/kernel.cpp)
 AUDIT := .venv-audit
 DOCS := .venv-docs
@@ -75,18 +75,30 @@ verdict: $(READY)
 	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --configfile studies/multi30k/config.yaml --config partial=true
 	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html studies/multi30k/report.html
 
-$(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt
-	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet --require-hashes -r $<
+# a virtual environment with uv, which installs the rest; without --python it would take .venv for its own
+define with_uv
+@$(PYTHON) -m venv $(1)
+@$(1)/bin/pip install --quiet --require-hashes -r requirements/uv.txt
+endef
+UV_INSTALL = $(1)/bin/uv pip install --python $(1)
+
+$(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt requirements/uv.txt
+	$(call with_uv,.venv-$*)
+	$(call UV_INSTALL,.venv-$*) --require-hashes -r $<
 	@touch $@
 
+#: others who use this clone may not write it. --reinstall-package: uv would not see that a kernel has changed
 $(READY): $(PINS) pyproject.toml $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }
 	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(ACTIVATE) && pip install --quiet --require-hashes -r requirements/pipeline.txt
-	$(ACTIVATE) && pip install --quiet --require-hashes --no-deps -r requirements/fairseq.txt
-	$(ACTIVATE) && pip install --quiet --no-deps --no-build-isolation -e .
+	@echo "set-up   $(VENV): 2.8 GB to download (PyTorch's libraries for GPUs are most of it), 5.5 GB on the disk"
+	$(call with_uv,$(VENV))
+	@echo "set-up   1 of 3: the pinned packages"
+	@$(call UV_INSTALL,$(VENV)) --require-hashes -r requirements/pipeline.txt
+	@echo "set-up   2 of 3: fairseq, which is compiled"
+	@$(call UV_INSTALL,$(VENV)) --require-hashes --no-deps -r requirements/fairseq.txt
+	@echo "set-up   3 of 3: synmask, whose operators are compiled"
+	@$(call UV_INSTALL,$(VENV)) --no-deps --no-build-isolation --reinstall-package synmask -e .
 	@touch $@

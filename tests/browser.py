@@ -118,7 +118,7 @@ class Browser:
 
 
 def message(event: dict) -> str:
-    """What an event adds to the console, if it does."""
+    """The text that an event adds to the console; empty if it adds none."""
     found = event.get("params", {})
     match event.get("method"):
         case "Runtime.consoleAPICalled":

@@ -1,4 +1,4 @@
-"""What the tests of pages see of a page."""
+"""The browser of the tests of pages."""
 
 PAGE = """<!doctype html><html><head><meta http-equiv="Content-Security-Policy" content="img-src 'none'"></head>
 <body><p id="one">text</p><script>console.log("said", 1); lacking();</script><img src="x.png"></body></html>"""

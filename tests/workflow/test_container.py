@@ -19,12 +19,17 @@ def test_what_is_copied_is_there_and_goes_into_the_build():
     assert all((ROOT / name).exists() for name in copied)
 
 
+def installed(text):
+    """The arguments of pip and uv in a script, without those that only one script needs."""
+    words = re.findall(r"(?:pip install(?! --python)|UV_INSTALL,\$\(VENV\)\)) (.+?)(?: \\)?$", text, re.M)
+    return [re.sub("--quiet |--no-cache-dir |--reinstall-package synmask |-e ", "", line) for line in words]
+
+
 def test_packages_are_installed_as_make_installs_them():
-    made = re.findall(r"pip install --quiet (.+)", (ROOT / "Makefile").read_text())
-    installed = re.findall(r"pip install --no-cache-dir (.+?)(?: \\)?$", LINES, re.M)
-    assert [
-        words.replace("-e .", ".") for words in made if "requirements" in words or "-e ." in words
-    ] == installed
+    made = installed((ROOT / "Makefile").read_text())
+    assert made[0] == "--require-hashes -r requirements/uv.txt"
+    assert len(made) == 4
+    assert installed(LINES) == installed((ROOT / "workflow/envs/synmask.post-deploy.sh").read_text()) == made
 
 
 def test_the_environment_of_corenlp_has_what_its_verb_imports():
