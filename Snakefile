@@ -86,10 +86,8 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
         localrule: True
 
 
-# All steps run in one environment, unless a rule names another. To know a job's environment, Snakemake works out all of
-# its parameters, which a summary does not need.
-in_conda = "conda" in map(str, workflow.deployment_settings.deployment_method)
-for made in workflow.rules if in_conda or not terminal.WORKFLOW.is_summary else ():
+# All steps run in one environment, unless a rule names another.
+for made in workflow.rules:
     if made.conda_env is None and not made.norun:
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")

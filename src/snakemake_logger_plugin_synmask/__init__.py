@@ -6,21 +6,16 @@ of a rule, has ended. Failures are printed with the ends of their logs. With `-p
 logger.
 """
 
-import gc
 import getpass
 import os
 import sys
 import threading
 import traceback
 from contextlib import suppress
-from functools import cache
 from logging import WARNING, LogRecord
 from typing import Any
 
-import snakemake.rules
 from snakemake.common import get_appdirs
-from snakemake.executors import dryrun
-from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -39,11 +34,11 @@ INTERRUPTED = "Terminating processes on user request"
 OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
 
 
-def settle() -> None:
-    """Set what Snakemake needs where the user's id has no name, or the home folder cannot be written.
+def set_user_and_cache() -> None:
+    """Set variables that Snakemake needs if the user's id has no name, or the home folder cannot be written.
 
-    Containers on shared machines often lack both; Snakemake ends in a traceback then. It loads this module
-    before it looks.
+    Containers on shared machines often lack both; Snakemake ends in a traceback then. It creates its loggers
+    before it reads these variables.
     """
     try:
         getpass.getuser()
@@ -58,35 +53,6 @@ def settle() -> None:
         os.environ.setdefault("MPLCONFIGDIR", os.path.abspath(".snakemake/cache/matplotlib"))
 
 
-settle()
-
-
-def quicken() -> None:
-    """Have Snakemake keep what it would find out again for each file and job, though rules stay the same."""
-    with suppress(ImportError):  # other releases may have other parts
-        from snakemake.common import get_function_params
-        from snakemake.output_index import OutputIndex
-
-        OutputIndex.match_producers = cache(OutputIndex.match_producers)
-        kept = cache(get_function_params)
-        snakemake.common.get_function_params = snakemake.rules.get_function_params = kept
-    gc.set_threshold(100_000, 50, 50)  # jobs stay until the end: to look through them often frees nothing
-
-
-quicken()
-
-
-class DryRun(dryrun.Executor):
-    """Snakemake's, without what takes longest and is not shown: each job's command and resources."""
-
-    def run_jobs(self, jobs: Any) -> None:
-        self.workflow.scheduler._free_resources = lambda job: None  # it took none
-        super().run_jobs(jobs)
-
-    def printjob(self, job: Any) -> None:
-        pass
-
-
 class LogHandler(LogHandlerBase):
     """Receives Snakemake's events and prints those that matter to users."""
 
@@ -99,6 +65,7 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         if fault := terminal.misread(sys.argv[1:]) or terminal.unreadable(sys.argv[1:]):
             sys.exit(fault)
+        set_user_and_cache()
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
         self.own = None
@@ -114,8 +81,6 @@ class LogHandler(LogHandlerBase):
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
         self.executing, self.reasons = False, ""
-        terminal.WORKFLOW.is_summary = common.dryrun
-        ExecutorPluginRegistry().get_plugin("dryrun").executor = DryRun
         self.handlers = {
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,

@@ -41,7 +41,6 @@ class WORKFLOW:
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
     targets: Sequence[str] = ()  # that have a name
     on_slurm = False  # whether jobs go to SLURM
-    is_summary = False  # whether this is a dry run that shows no jobs (snakemake_logger_plugin_synmask)
 
 
 @dataclass

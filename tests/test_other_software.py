@@ -1,0 +1,65 @@
+"""Other people's software stays as it is: importing our modules changes no function or class of other packages."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+# Imports the modules that it reads, then prints every function, class and property of other packages: its name, and
+# where its code stands.
+LOOK = """
+import gc, importlib, json, os, sys, types
+from contextlib import suppress
+
+def described(value):
+    code = getattr(value, "__code__", None)
+    where = [code.co_filename, code.co_firstlineno] if isinstance(code, types.CodeType) else []
+    return [type(value).__name__, getattr(value, "__qualname__", ""), *where]
+
+def parts(owner):
+    kinds = (property, classmethod, staticmethod)
+    return {name: described(value) for name, value in [*vars(owner).items()] if callable(value) or isinstance(value, kinds)}
+
+before = [dict(os.environ), gc.get_threshold()]
+for name in json.load(sys.stdin):
+    with suppress(Exception):  # a part of a package may lack what it needs
+        importlib.import_module(name)
+found = {"process": {"as before": [dict(os.environ), gc.get_threshold()] == before}}
+for name, module in [*sys.modules.items()]:
+    if name.split(".")[0] not in ("synmask", "snakemake_logger_plugin_synmask") and isinstance(module, types.ModuleType):
+        found[name] = parts(module)
+        classes = [value for value in [*vars(module).values()] if isinstance(value, type) and value.__module__ == name]
+        found |= {f"{name}.{one.__qualname__}": parts(one) for one in classes}
+print(json.dumps(found))
+"""
+
+
+def parts_with(modules):
+    """The functions and classes of other packages, in a process that has imported these modules."""
+    # A cache that cannot be made, and a fixed order of sets, in which some packages define their functions.
+    environment = os.environ | {"XDG_CACHE_HOME": "/proc/nowhere", "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-W", "ignore", "-c", LOOK]
+    words = json.dumps([*modules])
+    done = subprocess.run(
+        command, input=words, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_importing_our_modules_changes_no_other_package():
+    files = [path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py")]
+    ours = [".".join(path.parts).removesuffix(".__init__") for path in files if path.stem != "__main__"]
+    fairseq = "synmask.pipeline.training.compat"  # without which fairseq cannot be imported
+    with_ours = parts_with(ours)
+    alone = parts_with([fairseq, *with_ours])
+    assert with_ours["process"] == {"as before": True}
+    assert {"snakemake.dag", "snakemake_executor_plugin_slurm", "fairseq.trainer", "sacremoses"} <= {*alone}
+    changed = [
+        f"{owner}.{name}"
+        for owner in with_ours.keys() & alone.keys()
+        for name in with_ours[owner].keys() & alone[owner].keys()
+        if with_ours[owner][name] != alone[owner][name]
+    ]
+    assert changed == []
