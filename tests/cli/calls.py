@@ -105,7 +105,6 @@ table --plan @table --published workflow/published.yaml --scores IN/scores.json 
 parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
 curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
-tensorboard IN/run IN/results/demo/de-en/grammar/seed1 --logdir OUT/curves
 report --plan @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2

@@ -75,7 +75,6 @@ def test_verbs_for_people_show_an_example(verbs):
         "parseval",
         "score",
         "export",
-        "tensorboard",
         "settings",
     ):
         assert f"`synmask {name} " in verbs[name].help or f"| synmask {name} " in verbs[name].help, name

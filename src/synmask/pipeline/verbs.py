@@ -15,7 +15,6 @@ PEOPLE = {
     "compare": "reporting.compare:compare",
     "export": "cli.export:export",
     "report": "reporting.report:write_report",
-    "tensorboard": "reporting.tensorboard:write_events",
     "settings": "cli.planning:settings",
 }
 STEPS = {

@@ -104,18 +104,14 @@ def _one_line(text: str) -> str:
     return text
 
 
-# Letters of Greek and Cyrillic, in lower case, that look like Latin ones in either case.
-LOOKALIKE = str.maketrans("αβεζηικμνορτυχавесԁһіјкмнорԛѕтухԝү", "abezhikmnoptuxabecdhijkmhopqstyxwy")
-
-
 def looks(label: str) -> str:
-    """A label as readers see it: equal for labels that differ in case, spaces or look-alike letters.
+    """A label as readers see it: equal for labels that differ in case or spaces.
 
-    >>> looks("Grammar  A\u0308") == looks("gr\u0430mmar \u00e4"), looks("Grammar −") == looks("Grammar +")
+    >>> looks("Grammar  A\u0308") == looks("grammar \u00e4"), looks("Grammar −") == looks("Grammar +")
     (True, False)
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
-    return " ".join(folded.translate(LOOKALIKE).split())
+    return " ".join(folded.split())
 
 
 def _plain_path(path: str) -> str:

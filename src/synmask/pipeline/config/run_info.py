@@ -16,7 +16,6 @@ class RunInfo(Section):
     direction: Direction | None = None
     task: str | None = None
     system: str | None = None
-    baseline: str | None = None
     seed: int | None = None
     settings: dict[str, Any] | None = None
 

@@ -1,6 +1,5 @@
 """YAML files as read."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,6 @@ import yaml
 
 from synmask.pipeline.files import UserError, endless
 
-DEEPEST = 50  # levels of nesting; config.yaml has 6
-# Numbers in base 8 and in base 60: what is meant may be 10 by 010, and a duration or a name by 1:30.
-MISTAKABLE = re.compile(r"[-+]?(0[0-7_]+|[0-9_]+(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 MERGE = "tag:yaml.org,2002:merge"  # the key <<
 
 
@@ -30,9 +26,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ten times as fa
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        if node.tag.endswith((":int", ":float")) and MISTAKABLE.fullmatch(node.value):
-            what = f"{node.value} is {super().construct_object(node, deep):g} in YAML"
-            raise UserError(f"{_line(node)}: {what}; write that number, or put it in quotes if it is text")
         try:
             return super().construct_object(node, deep)
         except (ValueError, AttributeError, KeyError):  # a date such as 2001-99-99, a number of 5000 digits
@@ -58,7 +51,8 @@ def read_yaml(path: str | Path) -> dict:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not YAML ({getattr(error, 'problem', error)})") from None
+        why = getattr(error, "problem", None) or getattr(error, "reason", error)
+        raise UserError(f"{path}{line}: not YAML ({why})") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     if not isinstance(values, dict):
@@ -68,14 +62,6 @@ def read_yaml(path: str | Path) -> dict:
 
 
 def _parse(text: str) -> Any:
-    if wrong := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        line = text.count("\n", 0, wrong.start()) + 1
-        raise UserError(f"line {line}: a character that YAML does not allow ({wrong[0]!r}); delete it")
-    depth = 0  # libyaml builds its tree by recursion, without a limit
-    for event in yaml.parse(text, _Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise UserError(f"line {event.start_mark.line + 1}: nested more than {DEEPEST} levels deep")
     if "\t" in text:  # Snakemake's reader refuses some tabs that libyaml takes
         yaml.compose(text, yaml.SafeLoader)
     return yaml.load(text, _Loader)

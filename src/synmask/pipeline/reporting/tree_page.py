@@ -54,22 +54,16 @@ def tree_page(
 
 
 def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
-    """A whole page around `section`."""
-    return render("trees.html", [part("tree_page.js")], title=title, sentences=_sentences(gold, induced))
+    """The page of SHOWN sentences, evenly spaced from the shortest to the longest, with their trees.
 
-
-def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
-    """SHOWN sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
-
-    Sentences without words, of empty lines or failed parses, are left out. The section has its own style and
-    script and loads nothing; its classes begin with "tree-". Without JavaScript every sentence unfolds by
-    itself; with it, one is shown at a time.
+    Sentences without words, of empty lines or failed parses, are left out. Without JavaScript every sentence
+    unfolds by itself; with it, one is shown at a time.
 
     Args:
         gold: the gold trees of N sentences.
         induced: label → the N parses of one run.
     """
-    return render("tree_section.html", [], sentences=_sentences(gold, induced))
+    return render("trees.html", [part("tree_page.js")], title=title, sentences=_sentences(gold, induced))
 
 
 def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:

@@ -174,26 +174,11 @@ def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     return Loaded(model.to(device).eval(), task, text)
 
 
-# keys that went, with the values with which they changed nothing
-RETIRED = (
-    ("mask_copies", 0.0), ("mask_until", 1.0), ("gates", False), ("height_scale", 1.0), ("normalise", False),
-    ("margin", "batch"),
-)  # fmt: skip
-
-
-def _without_retired(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a model that was made when there were more keys."""
-    system = settings["system"]
-    options = {key: value for key, value in system["options"].items() if (key, value) not in RETIRED}
-    rest = {key: value for key, value in system.items() if (key, value) not in RETIRED}
-    return settings | {"system": rest | {"options": options}}
-
-
 def _built(saved: dict[str, Any], fault: str) -> Loaded:
     """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
         text = ModelText.model_validate(saved["text"])
-        settings = RunSettings.model_validate(_without_retired(saved["settings"]))
+        settings = RunSettings.model_validate(saved["settings"])
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
