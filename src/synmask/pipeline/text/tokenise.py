@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.base import Language
@@ -14,28 +12,8 @@ from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.options import Json, Threads
 from synmask.pipeline.text import segment
+from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer, Tokenizer
 from synmask.pipeline.text.parallel import map_lines
-
-
-class _Later:
-    """A regular expression that is compiled when it is first used."""
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-
-    def __getattr__(self, name: str) -> Any:
-        found = self.__dict__[name] = getattr(COMPILE(self.pattern), name)
-        return found
-
-
-def _compile(pattern: str, flags: int = 0) -> Any:
-    return _Later(pattern) if len(pattern) > 10_000 else COMPILE(pattern, flags)
-
-
-# sacremoses compiles expressions with all letters one by one: half a second, though few of them are used
-COMPILE = re.compile
-with mock.patch("re.compile", _compile):
-    from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer, Tokenizer
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
