@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from synmask.pipeline.evaluation.sentences import (
     read_probabilities,
     read_sentences,
 )
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, sha256
 
 REFERENCES = [
     "the old man walks home today",
@@ -42,8 +43,10 @@ def scored(tmp_path):
     lines(tmp_path / "h.tok", HYPOTHESES)
     rows = [PROBABILITY, *PROBABLE]
     lines(tmp_path / "h.forced.csv", [",".join(map(str, row)) for row in rows])
-    (tmp_path / "h.json").write_text('{"decode_seconds": 1.0}')
-    (tmp_path / "train.json").write_text("{}")
+    parts = {kind: sha256(tmp_path / f"h.{kind}") for kind in ("txt", "tok", "forced.csv")}
+    said = {"decode_seconds": 1.0, "training": "this", "run": RUN, "sha256": parts}
+    (tmp_path / "h.json").write_text(json.dumps(said))
+    (tmp_path / "train.json").write_text('{"training": "this"}')
     text = lines(tmp_path / "text", REFERENCES)
 
     def make(**sets):
@@ -122,3 +125,23 @@ def test_runs_without_log_probabilities_are_told_to_decode_again(tmp_path):
 def test_perplexity_of_a_uniform_model_is_the_size_of_its_vocabulary():
     sums = np.array([[-5 * math.log(40), 5], [-3 * math.log(7), 3]])
     assert perplexity(sums) == pytest.approx([40, 7])
+
+
+@pytest.mark.parametrize("name", ["h.txt", "h.tok", "h.forced.csv", "train.json", "h.json"])
+def test_no_part_of_another_run_is_scored(scored, tmp_path, name):
+    path = tmp_path / name
+    changes = {
+        "h.json": ('"seed": 1', '"seed": 2'),
+        "train.json": ("this", "other"),
+        "h.forced.csv": ("-", "-1"),
+    }
+    path.write_text(path.read_text().replace(*changes.get(name, ("the", "a")), 1))
+    with pytest.raises(UserError, match=re.escape(str(path))):
+        scored()
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_the_parts_of_older_versions_are_taken(scored, tmp_path):
+    (tmp_path / "h.json").write_text('{"decode_seconds": 1.0}')
+    (tmp_path / "train.json").write_text("{}")
+    assert scored()[0]["scores"]

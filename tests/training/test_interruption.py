@@ -271,6 +271,35 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
+def of_seed_2(path, *where):
+    """Have a state or a record say that another training saved it."""
+    saved = checkpoints.load(path)
+    holder = saved
+    for key in where:
+        holder = holder[key]
+    holder["stamp"] = holder["stamp"] | {"seed": 2}
+    checkpoints.save(path, saved)
+
+
+def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undisturbed, stopped, capfd):
+    settings = all_settings["grammar"]
+    of_seed_2(stopped / "checkpoints/last.pt", "extra_state")
+    fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
+    said = capfd.readouterr().err
+    assert "last.pt: unusable (it is of another training); it is kept as last.pt.unusable-1" in said
+    assert "resuming after update 7 in epoch" in said
+    assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_another_trainings_record_is_not_delivered(corpus, tmp_path, all_settings, undisturbed, capfd):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    of_seed_2(run / "checkpoints/finished.pt")
+    fit(corpus / "bin", run, typed(settings), keep=KEEP)
+    assert "finished.pt: of another training; it is kept as finished.pt.unusable-1" in capfd.readouterr().err
+    assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
+
+
 def test_a_stopped_training_that_was_moved_goes_on(
     corpus, tmp_path, all_settings, undisturbed, stopped, capfd
 ):

@@ -7,6 +7,7 @@ import pytest
 
 from small_models import typed
 from synmask.pipeline.cli import main
+from synmask.pipeline.files import sha256
 from synmask.pipeline.translation.average import load_model
 
 TOKENS = '{"tokeniser": "none"}'
@@ -50,6 +51,9 @@ def test_decoding_and_parsing_for_another_seed_stop_and_write_nothing(made, corp
     call("decode", 1, *decode)
     said = json.loads((tmp_path / "hypothesis.json").read_text())
     assert said["run"] == {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
+    for kind in ("txt", "tok"):
+        assert said["sha256"][kind] == sha256(tmp_path / f"hypothesis.{kind}")
+    assert said["training"] == json.loads((folder / "run/train.json").read_text())["training"]
     load_model(model)  # by hand any model is fine
 
 

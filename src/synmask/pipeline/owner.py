@@ -1,15 +1,30 @@
 """Whose a model is: a model file carries its run, and a step of a run compares it with its own."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, json_text
 from synmask.pipeline.provenance import commit
 
 # The parts of a run that a step compares. A model also carries the commit, which may differ: a step that
 # comes later may be run by a later version whose changes do not concern the training.
 COMPARED = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
+
+
+# Parts of a training's stamp that tell it from another one; later code may go on with it.
+IDENTIFYING = ("settings", "seed", "data")
+
+
+def training_digest(stamp: Mapping[str, Any]) -> str:
+    """What a run's train.json, model and hypotheses carry, so that none of them is another run's.
+
+    Args:
+        stamp: the training's, with settings, seed, and the checksum of its data.
+    """
+    parts = {part: stamp.get(part) for part in IDENTIFYING}
+    return hashlib.sha256(json_text(parts).encode()).hexdigest()[:16]
 
 
 def owned(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 from synmask.pipeline.config.run_info import TranslationInfo
 from synmask.pipeline.evaluation.bleu import read_texts, score
@@ -13,7 +14,7 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import all_writing, json_text, read_object, sha256
+from synmask.pipeline.files import UserError, all_writing, json_text, read_object, sha256
 from synmask.pipeline.options import Json, Lowercase, OneOrMore, TrainJson, together
 from synmask.pipeline.owner import check_owner
 from synmask.pipeline.text.overlap import overlaps
@@ -56,9 +57,7 @@ def score_run(
     for split, hypothesis, reference, tokens in parts:
         texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         plain, tokenised = texts[:2], texts[2:]
-        cost = read_object(f"{hypothesis}.json")
-        if whose := cost.pop("run", None):
-            check_owner(Path(f"{hypothesis}.json"), {"run": whose}, run.given(), "settings")
+        cost = _checked(hypothesis, train, run)
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
         checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
@@ -74,3 +73,23 @@ def score_run(
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(of_run(run, train, scores)))
         csv.writer(counted, lineterminator="\n").writerows(rows)
+
+
+def _checked(hypothesis: Path, train: Path, run: TranslationInfo) -> dict[str, Any]:
+    """What `decode` says of a hypothesis, once it is clear that all parts are of one run.
+
+    Older versions say less; what they do not say is not checked.
+
+    Raises:
+        UserError: the hypothesis is another run's, or one of its files or `train` is.
+    """
+    said, path = read_object(f"{hypothesis}.json"), Path(f"{hypothesis}.json")
+    if whose := said.pop("run", None):
+        check_owner(path, {"run": whose}, run.given(), "settings")
+    for kind, checksum in said.pop("sha256", {}).items():
+        if sha256(part := f"{hypothesis}.{kind}") != checksum:
+            raise UserError(f"{part}: not what {path.name} was written with; decode again")
+    training, trained = said.pop("training", None), read_object(train).get("training")
+    if training and trained and training != trained:
+        raise UserError(f"{train}: of another training than {path}; train or decode again")
+    return said

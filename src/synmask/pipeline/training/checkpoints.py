@@ -23,7 +23,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from synmask.pipeline.files import (
     write_json,
     writing,
 )
+from synmask.pipeline.owner import IDENTIFYING
 
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
@@ -292,13 +293,22 @@ def latest(folder: Path, models: Models) -> Path | None:
 
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
-    history = _outline(checkpoint).get("history")
+    outline = _outline(checkpoint)
+    history = outline.get("history")
     if not isinstance(history, list):
         return "it is no checkpoint of a training"
+    if not _of_this_training(folder, outline):
+        return "it is of another training"
     for epoch in models(history):
         if not _intact(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None
+
+
+def _of_this_training(folder: Path, saved: Mapping[str, Any]) -> bool:
+    """Whether a state or a record was saved by the training of stamp.json beside it, whatever its code."""
+    here, there = (stamp or {} for stamp in (read_object(folder / "stamp.json"), saved.get("stamp")))
+    return all(here.get(part) == there.get(part) for part in IDENTIFYING)
 
 
 def _outline(checkpoint: Path) -> dict[str, Any]:
@@ -317,6 +327,10 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     if not _intact(path):
         return None
     done = _read(path)
+    if "stamp" in done and not _of_this_training(folder, done):  # records of older versions have none
+        kept = _renamed(path, "unusable")
+        print(f"{path}: of another training; it is kept as {kept.name}", file=sys.stderr)
+        return None
     wanted = stage.models(done["history"])
     if all(_intact(folder / f"epoch{epoch}.pt") for epoch in wanted) or _intact(folder / stage.final):
         return done

@@ -22,6 +22,7 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads, write_json, writing
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.options import TrainingOptions
+from synmask.pipeline.owner import training_digest
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.lock import locked
@@ -96,7 +97,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             done = _train(job)
         _write_history(run, done["history"])
         stage.deliver(run, done["history"])
-        write_json(run / "train.json", done["summary"])
+        write_json(run / "train.json", done["summary"] | {"training": training_digest(stamp)})
         checkpoints.deliver(folder, stage.final)
 
 
@@ -366,7 +367,7 @@ class _Loop:
         }
         if summary.get("diverged"):
             self._say(f"diverged: {summary['diverged']}; its scores are marked")
-        done = {"summary": summary, "history": self.history}
+        done = {"summary": summary, "history": self.history, "stamp": self.job.stamp}
         checkpoints.save(self.job.checkpoints / checkpoints.FINISHED, done)
 
     def _say(self, text: str) -> None:

@@ -23,7 +23,7 @@ from synmask.pipeline.options import (
     Target,
     Whole,
 )
-from synmask.pipeline.owner import check_owner, owned
+from synmask.pipeline.owner import check_owner, owned, training_digest
 from synmask.pipeline.text.bpe import frequent, splitter_of
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save
 from synmask.pipeline.training.lock import locked
@@ -79,22 +79,27 @@ def average_run(
     how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
     model_text = ModelText(**text.plain(), **how)
     with locked(run):
+        training = None
         if (stamp := checkpoints / "stamp.json").exists():
             trained = {key: identity[key] for key in ("seed", "settings") if key in identity}
             check_owner(stamp, {"run": read_object(stamp)}, trained)
-        state = average(checkpoints, last)
-        save_model(output, state, data, model_text, settings, template_model, identity)
+            training = training_digest(read_object(stamp))
+        state = average(checkpoints, last, training)
+        save_model(output, state, data, model_text, settings, template_model, identity, training)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
 
-def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
+def average(checkpoints: Path, last: int, training: str | None = None) -> dict[str, torch.Tensor]:
     """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
 
     If these models were removed after averaging, it is the average that `retire` kept.
 
+    Args:
+        training: the `training_digest` of the folder's training, which that average must carry.
+
     Raises:
-        UserError: neither exists, or a file is damaged.
+        UserError: neither exists, or a file is damaged or of another training.
     """
     names = os.listdir(checkpoints) if checkpoints.exists() else []
     numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
@@ -102,7 +107,10 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     again = f"delete {checkpoints.parent}/train.json and rerun to train again"
     if len(numbers) < last:
         if kept.exists():
-            return load(kept, again)["model"]
+            saved = load(kept, again)
+            if training != saved.get("training", training):
+                raise UserError(f"{kept}: the average of another training; move it away, then {again}")
+            return saved["model"]
         raise UserError(f"{checkpoints}: {len(numbers)} epochs there, {last} to average; {again}")
     mean: dict[str, torch.Tensor] = {}
     for number in numbers:
@@ -119,6 +127,7 @@ def save_model(
     settings: RunSettings,
     template_model: Path | None = None,
     run: Mapping[str, Any] = BY_HAND,
+    training: str | None = None,
 ) -> None:
     """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
@@ -126,7 +135,7 @@ def save_model(
         data: folder of binarised data (for its dictionaries).
         template_model: for a system that reads templates, the file of the model that predicts them; its
             contents are included.
-        run: the run that the model is of; stands in the file.
+        run, training: the run that the model is of, and its `training_digest`; stand in the file.
     Raises:
         UserError: `state` does not fit the dictionaries or settings; the template model is another run's.
     """
@@ -139,6 +148,7 @@ def save_model(
         "text": text.plain(),
         "settings": settings.plain(),
         **owned(run),
+        **({"training": training} if training else {}),
     }
     if template_model is not None:
         saved["template_model"] = load(template_model)
@@ -155,15 +165,16 @@ def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     """
     saved = load(path)
     check_owner(path, saved, run)
-    return _ready(saved, path)
+    return ready(saved, path)
 
 
 def load_template_model(path: Path) -> Loaded:
     """Like `load_model`, but for the template model that is included in a model file."""
-    return _ready(load(path)["template_model"], path)
+    return ready(load(path)["template_model"], path)
 
 
-def _ready(saved: dict[str, Any], path: Path) -> Loaded:
+def ready(saved: dict[str, Any], path: Path) -> Loaded:
+    """The model in the contents of the model file `path`; errors as of `load_model`."""
     model, task, text = _built(saved, f"{path}: not a whole model file of `synmask average`")
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
         if not value.isfinite().all():

@@ -1,6 +1,7 @@
 """Decode with a model file by beam search."""
 
 import hashlib
+import io
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -12,9 +13,11 @@ import torch
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
 from synmask.pipeline.options import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
+from synmask.pipeline.owner import check_owner
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
-from synmask.pipeline.translation.average import Loaded, load_model
+from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.translation.average import Loaded, load_model, ready
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
@@ -42,8 +45,8 @@ def decode_files(
     Args:
         model: A model file of `average`; it is loaded once.
         inputs: Source sentences in BPE.
-        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time, run, model), .forced.csv
-            (with --references).
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .forced.csv (with --references), .json
+            (time, run, model, checksums of the others).
         references: Reference translations of each in BPE, whose log-probabilities the model gives.
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
@@ -54,8 +57,11 @@ def decode_files(
             or templates are missing or belong to another text.
     """
     torch.set_num_threads(threads)
-    transformer, task, text = load_model(model, identity)
-    of = {"model": fingerprint(transformer), "run": {key: identity[key] for key in NAMED if key in identity}}
+    saved = load(model)
+    check_owner(model, saved, identity)
+    transformer, task, text = ready(saved, model)
+    of = {"model": fingerprint(transformer), "training": saved.get("training")}
+    of["run"] = {key: identity[key] for key in NAMED if key in identity}
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
@@ -74,20 +80,27 @@ def decode_files(
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
-        kinds = ("tok", "txt", "json", *(["forced.csv"] if wanted else []))
-        with all_writing([f"{output}.{kind}" for kind in kinds]) as (tok, txt, cost, *probable):
+        kinds = ("tok", "txt", *(["forced.csv"] if wanted else []), "json")
+        with all_writing([f"{output}.{kind}" for kind in kinds]) as handles:
             pairs = task.sources(sentences, rows, given)
             hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
             words = [bpe.join_subwords(line) for line in hypotheses]
-            tok.writelines(f"{line}\n" for line in words)
-            txt.writelines(f"{line}\n" for line in detokenised(words, text))
-            tokens = sum(len(line.split()) + 1 for line in hypotheses)
-            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens} | of))
-            for handle in probable:
-                pairs = task.sources(sentences, rows, given, forced)
+            sides = words, detokenised(words, text)
+            made = ["".join(f"{line}\n" for line in lines) for lines in sides]
+            if wanted:
+                pairs, table = task.sources(sentences, rows, given, forced), io.StringIO()
                 values = log_probabilities(transformer, pairs, settings.max_tokens)
-                write_probabilities(handle, values, forced)
+                write_probabilities(table, values, forced)
+                made.append(table.getvalue())
+            tokens = sum(len(line.split()) + 1 for line in hypotheses)
+            took = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}
+            sums = {
+                kind: hashlib.sha256(part.encode()).hexdigest()
+                for kind, part in zip(kinds, made, strict=False)
+            }
+            for handle, part in zip(handles, [*made, json_text(took | of | {"sha256": sums})], strict=True):
+                handle.write(part)
 
 
 @on_gpus
