@@ -43,7 +43,7 @@ class SentenceWords:
 
     Attributes:
         letters: (m,) the words' lengths.
-        gold: (m,) their heads: from 1 among these words, 0 for the root, -1 for another token.
+        gold: (m,) their heads: from 1 among these words, 0 for the root, below 0 for another token.
         induced: (m,) likewise, those that the parser induced.
         parser: (m, m, F) what the parser says of word i and a head k.
     """
@@ -102,7 +102,8 @@ def sentence_of(
     words: Sequence[str], counted: np.ndarray, gold: Sequence[int], parse: Parse
 ) -> SentenceWords:
     """The words that count, of all n words of a tree: (n,) `counted`, and n heads from 1 or 0."""
-    renumbered = np.concatenate(([0], np.where(counted, np.cumsum(counted), -1)))
+    others = -np.arange(1, len(counted) + 1)  # each sign is a head of its own
+    renumbered = np.concatenate(([0], np.where(counted, np.cumsum(counted), others)))
     keep = np.flatnonzero(counted)
     return SentenceWords(
         np.array([len(words[place]) for place in keep]),

@@ -355,3 +355,14 @@ def test_the_terminal_shows_what_there_is(files):
     assert "evalb: " in text
     assert "paper" not in text
     assert "split words" not in text
+
+
+def test_labels_that_look_like_numbers_stay_as_they_are(tmp_path):
+    (tmp_path / "gold").write_text("(007 (012 (A a) (B b)) (1e3 (C c) (nan (D d) (-0x1 (E e) (F f)))))\n")
+    (tmp_path / "trees").write_text("((a b) (c (d (e f))))\n")
+    lines = as_text(evaluate_files(tmp_path / "gold", tmp_path / "trees")[0]).splitlines()
+    rows = [line.split() for line in lines[lines.index("words: recall by label") + 2 :]][:4]
+    assert rows == [
+        [label, "1", "100.00", *row[3:]]
+        for label, row in zip(["-0x1", "012", "1e3", "nan"], rows, strict=True)
+    ]

@@ -137,6 +137,16 @@ def test_paper_splits_ties_at_the_first(corpus, parse):
     assert rows(corpus([tree], [parse("a b c", 1, 1, eos=1)]), "paper")["induced"] == percentages(1, 4, 3)
 
 
+def test_an_infinite_distance_before_the_end_loses_no_span(corpus, parse):
+    tree = "(S (A a) (B b) (C c))"
+    for eos, finite in ((float("inf"), 1e9), (float("-inf"), -1e9)):
+        found, expected = (
+            rows(corpus([tree] * 2, [parse("a b c", 2, 1, eos=end), parse("a b c", 2, 1, eos=3)]), "paper")
+            for end in (eos, finite)
+        )
+        assert found == expected
+
+
 def test_evalb_by_hand(corpus, parse):
     # COLLINS.prm takes the full stop and TOP away; what is left of gold: S 0-5, NP 0-2, VP 2-5, NP 3-5, NP 3-4
     tree = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a)) (NN cat))) (. .)))"

@@ -78,6 +78,15 @@ def test_equal_seeds_have_no_spread():
     assert over_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0)
 
 
+@pytest.mark.parametrize("score", [0.1, 79.7786, 100 / 3])
+def test_equal_systems_do_not_differ_by_rounding(score):
+    """The mean of six equal numbers is not always that of two."""
+    for seeds in range(2, 12):
+        assert over_seeds([score] * seeds, [score] * 2).p == 1
+        assert over_seeds([score + 0.7 - 0.7] * seeds, score).p == 1
+    assert over_seeds([score + 1e-6] * 3, [score] * 2).p == 0
+
+
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])

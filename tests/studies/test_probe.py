@@ -78,6 +78,14 @@ def test_a_head_counts_in_either_direction():
     assert probe._right(one, one.induced).tolist() == [False, True, False]
 
 
+def test_two_signs_are_two_heads():
+    parse = Parse(["a", ",", "!"], [1.0, 2.0], 3.0, heads=[2, 0, 0], heights=[1.0] * 3, parents=[[]] * 3)
+    counted = np.array([True, False, False])
+    for gold, right in ((2, True), (3, False)):
+        one = sentence_of(["a", ",", "!"], counted, [gold, 0, 0], parse)
+        assert probe._right(one, one.induced).tolist() == [right]
+
+
 def test_a_probe_uses_what_the_parser_knows():
     found = evaluate(drawn(200, told=True))["probe"]
     assert found["position and parser"] == found["position, length and parser"] == 100
@@ -132,7 +140,7 @@ def test_words_that_count_are_numbered_anew():
     )  # fmt: skip
     one = sentence_of(["ab", ",", "c"], np.array([True, False, True]), [2, 3, 0], parse)
     assert one.letters.tolist() == [2, 1]
-    assert one.gold.tolist() == [-1, 0]  # the first word's head is the comma
+    assert one.gold.tolist() == [-2, 0]  # the first word's head is the comma
     assert one.induced.tolist() == [2, 0]
     p, back, height, between, below, below_own = np.moveaxis(one.parser, 2, 0)
     assert p == pytest.approx(np.array([[0, 0.6], [0.5, 0]]))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 SAMPLES, SEED = 1000, 1
+ROUNDING = 1e-9  # equal means of two and of three equal scores may differ by less
 
 
 class Counts(NamedTuple):
@@ -61,7 +62,8 @@ def paired_bootstrap(
     real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
     means = [_drawn(score(weights @ table), rng) for table in tables]
     differences = means[0] - means[1]
-    as_far = np.abs(differences - differences.mean()) >= abs(real - gain)
+    away = abs(real - gain)
+    as_far = np.abs(differences - differences.mean()) >= (away if away >= ROUNDING else 0)
     return (int(as_far.sum()) + 1) / (samples + 1)
 
 

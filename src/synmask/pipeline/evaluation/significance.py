@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synmask.pipeline.evaluation.bootstrap import SAMPLES, f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import ROUNDING, SAMPLES, f1, paired_bootstrap
 
 LEVEL = 0.05
 POWER = 0.8
@@ -67,8 +67,8 @@ def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effec
     difference = fmean(system) - (rival if len(sides) == 1 else fmean(rival))
     if any(len(side) < 2 for side in sides):
         return Effect(difference, -math.inf, math.inf, None)
-    if all(len({*side}) == 1 for side in sides):
-        return Effect(difference, difference, difference, float(difference == 0))
+    if all(max(side) - min(side) < ROUNDING for side in sides):
+        return Effect(difference, difference, difference, float(abs(difference) < ROUNDING))
     if len(sides) == 1:
         test = stats.ttest_1samp(system, rival)
         low, high = (float(end) - rival for end in test.confidence_interval())

@@ -89,6 +89,10 @@ def as_text(result: dict[str, Any]) -> str:
 
 def _table(rows: dict[str, dict[str, float]]) -> str:
     """Named rows of numbers below their heads."""
-    lines = [[name, *row.values()] for name, row in rows.items()]
+    lines = [
+        [name, *(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values())]
+        for name, row in rows.items()
+    ]
     heads = ["", *(PARSE_LABELS.get(key, key) for key in next(iter(rows.values()), {}))]
-    return tabulate(lines, heads, tablefmt="plain", floatfmt=".2f")
+    aligned = ["left", *["right"] * (len(heads) - 1)]
+    return tabulate(lines, heads, tablefmt="plain", colalign=aligned, disable_numparse=True)

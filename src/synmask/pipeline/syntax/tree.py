@@ -53,11 +53,15 @@ def slots_of(distances: Sequence[Sequence[float]]) -> np.ndarray:
 
     Infinite distances become the largest number.
     """
-    largest = np.finfo(np.float64).max
-    closed = [value for line in distances for value in (*line, np.nan)]
-    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
+    slots = closed(np.array([value for line in distances for value in (*line, np.nan)], dtype=np.float64))
     slots[np.isnan(slots)] = np.inf
     return slots
+
+
+def closed(distances: np.ndarray) -> np.ndarray:
+    """Distances without infinite ones, which become the largest number: +inf ends a sentence in slots."""
+    largest = np.finfo(np.float64).max
+    return np.clip(distances, -largest, largest)
 
 
 def spans_of_forest(slots: np.ndarray) -> np.ndarray:
