@@ -22,8 +22,12 @@ from synmask.pipeline.text.gpt2 import read_encoder, read_merges
 USAGE = """from transformers import pipeline
 
 classify = pipeline("text-classification", "exported", trust_remote_code={trust})
-print(classify("The doctor sees the woman."))
+print(classify({example}))
 """
+EXAMPLES = {  # of a task on so many sentences
+    1: '"The doctor sees the woman."',
+    2: '{"text": "The doctor sees the woman.", "text_pair": "The woman is seen."}',
+}
 
 
 def export_roberta(path: Path, weights: Path, folder: Path) -> None:
@@ -57,9 +61,9 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
         ),
     }
     header = {"pipeline_tag": "text-classification", "language": "en"}
-    files["README.md"] = model_card(
-        path, header, system, USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
-    )
+    usage = USAGE.format(trust=bool(code), example=EXAMPLES[TASKS[settings.task].sentences])
+    limits = [f"Texts of at most {longest} sub-words, both of a pair together."]
+    files["README.md"] = model_card(path, header, system, usage, limits)
     write_folder(folder, files | code)
 
 
