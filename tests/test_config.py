@@ -1,6 +1,7 @@
 import copy
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from synmask.pipeline.config.sections import Guidance, RunSettings
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import LANGUAGE
+from synmask.pipeline.workflow.jobs import Jobs
 
 ROOT = Path(__file__).parents[1]
 FILES = project_files(ROOT)
@@ -481,6 +483,17 @@ def test_a_training_depends_on_the_decoding_of_its_corpus_if_it_decodes(values):
     values["corpora"]["demo"].setdefault("training", {})["validate_bleu"] = 1
     run = load(values, FILES).run_settings("demo", "de-en", "grammar").plain()
     assert run["decoding"]["beam"] == RunSettings.model_validate(run).decoding.beam == 2
+
+
+def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
+    values["benchmarks"]["glue"]["folder"] = "mine/"
+    jobs = Jobs(load(values, FILES))
+    found = {
+        part: jobs.task_sources(SimpleNamespace(benchmark="glue", task="mnli", part=part))
+        for part in ("train", "dev_matched", "test_matched", "ax")
+    }
+    assert found.pop("ax") == ["mine/diagnostic"]
+    assert [*found.values()] == [["mine/MNLI"]] * 3
 
 
 def test_a_training_key_can_be_swept(values):

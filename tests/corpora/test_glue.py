@@ -222,12 +222,11 @@ def test_an_unpacked_folder_has_test_sets_too(tmp_path, task, part, ending):
     name = "mrpc test" if task == "mrpc" else part if part == "ax" else task
     headers = TEST_HEADERS | {"mrpc test": "index|#1 ID|#2 ID|#1 String|#2 String"}
     text, expected = made_table(task, headers[name])
-    folder, place = tmp_path / "T", f"T/{part}.tsv"
+    folder = tmp_path / "T"
     folder.mkdir()
-    place = tmp_path / ("diagnostic/diagnostic.tsv" if part == "ax" else place)
+    place = folder / ("diagnostic.tsv" if part == "ax" else f"{part}.tsv")
     with pytest.raises(UserError, match=rf"{place.name}: no such file"):
         write_part(task=task, part=part, sources=[folder], output=tmp_path / "out.tsv", rows=4)
-    place.parent.mkdir(exist_ok=True)
     place = place.with_name(place.name + ending)
     place.write_bytes(gzip.compress(text.encode()) if ending else text.encode())
     write_part(task=task, part=part, sources=[folder], output=tmp_path / "out.tsv", rows=4)

@@ -23,6 +23,7 @@ from synmask.pipeline.translation.task import translation_config
 from synmask.pipeline.translation.train import valid_bleu
 
 KEEP = 2
+DOCS = Path(__file__).parents[2] / "docs/workflow.md"
 
 
 def run(corpus, folder, settings, seed=1, **how):
@@ -440,6 +441,22 @@ def test_a_worker_with_one_batch_less_counts_the_others(corpus, tmp_path, settin
     assert together["updates"] == alone["updates"]
     assert float(together["train_loss"]) == pytest.approx(float(alone["train_loss"]), abs=2e-4)
     assert float(together["valid_loss"]) == pytest.approx(float(alone["valid_loss"]), abs=2e-4)
+
+
+def test_workers_draw_other_dropout_masks_as_the_docs_say(corpus, tmp_path, settings):
+    settings["training"] |= {
+        "batch": {"gpus": 2, "updates": 1, "tokens": 27},
+        "dropout": 0.3,
+        "max_epochs": 1,
+    }
+    losses = []
+    for processes in (1, 2):
+        run(corpus, tmp_path / str(processes), settings, processes=processes)
+        losses.append(
+            float(next(csv.DictReader((tmp_path / f"{processes}/history.csv").open()))["train_loss"])
+        )
+    assert abs(losses[0] - losses[1]) > 1e-4
+    assert "Another number of workers also draws other dropout masks" in DOCS.read_text()
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.02])

@@ -26,6 +26,7 @@ PARSED = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
 HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
+DIAGNOSTIC = "diagnostic"
 
 
 Group = Annotated[list[base.Name], AfterValidator(base.distinct), Field(min_length=1)]
@@ -127,11 +128,15 @@ class Config(base.Section):
         places = itertools.product(SPLITS, languages)
         return [path for split, language in places for path in self.raw_files(corpus, split, language)]
 
-    def task_sources(self, benchmark: str, task: str, *, test: bool = False) -> list[str]:
-        """Paths of a task's sources: its downloads (`test`: also its test sets'), or its folder here."""
+    def task_sources(self, benchmark: str, task: str, *, test: bool = False, part: str = "") -> list[str]:
+        """Paths of a task's sources: its downloads (`test`: also its test sets'), or its folder here.
+
+        The diagnostic set, a `part` of mnli, has a folder of its own there.
+        """
         entry = self.benchmarks[benchmark]
         if entry.folder is not None:
-            return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
+            name = DIAGNOSTIC if part == "ax" else GLUE_FOLDERS.get(task, task.upper())
+            return [f"{entry.folder.rstrip('/')}/{name}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
         return [f"{self.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 

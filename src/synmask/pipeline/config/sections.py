@@ -234,9 +234,11 @@ class RunSettings(base.Section):
 
 
 class Resources(base.Section):
-    """Resources that one training or decoding requests; results do not depend on them."""
+    """Resources that one training or decoding requests; a change reruns nothing, but see docs/workflow.md."""
 
-    threads: base.Devices = key("cores of one training; several with one each are faster", 2)
+    threads: base.Devices = key(
+        "cores of one training; several with one each are faster; last bits differ", 2
+    )
     mem_mb: base.Megabytes = key("memory in MB", 8000)
     runtime: base.Minutes = key("minutes", 720)
     gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(

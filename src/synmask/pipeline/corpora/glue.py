@@ -36,7 +36,7 @@ LAYOUTS = {
 TEST_TEXTS = {"cola": ("sentence",)}  # where a test set's columns have other names
 MRPC_PAIRS, MRPC_DEV, MRPC_TEST = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv", "msr_paraphrase_test.txt"
 MRPC_IDS = ("#1 ID", "#2 ID")
-AX_FILE, AX_UNPACKED = "AX.tsv", "diagnostic/diagnostic.tsv"
+AX_FILE, AX_UNPACKED = "AX.tsv", "diagnostic.tsv"
 
 
 def write_part(
@@ -53,7 +53,7 @@ def write_part(
             test_mismatched or ax.
         sources: Its archive (for ax, AX.tsv, too; for mrpc, which GLUE splits itself, its pairs and the ids
             of the dev set, for its test set also that file); or the folder of the unpacked task with PART.tsv
-            or PART.tsv.gz (ax: beside it, diagnostic/diagnostic.tsv).
+            or PART.tsv.gz (ax: the folder with diagnostic.tsv).
         output: TSV: sentence1, sentence2 if there are two, label unless it is a test set.
         rows: Required number of rows.
 
@@ -90,7 +90,7 @@ def write_part(
 def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> Path:
     first = sources[0]
     if first.is_dir():
-        name = first.parent / AX_UNPACKED if part == "ax" else first / f"{part}.tsv"
+        name = first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")
         found = [name.with_name(f"{name.name}{ending}") for ending in ("", ".gz")]
         return next((path for path in found if path.is_file()), found[0])
     if part == "ax":

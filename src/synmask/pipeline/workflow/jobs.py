@@ -276,8 +276,9 @@ class Jobs:
 
     def task_sources(self, wildcards: Wildcards) -> list[str]:
         """The sources of a part of a task."""
-        test = wildcards.part in self.task(wildcards).test_rows
-        return self.config.task_sources(wildcards.benchmark, wildcards.task, test=test)
+        part = wildcards.part
+        test = part in self.task(wildcards).test_rows
+        return self.config.task_sources(wildcards.benchmark, wildcards.task, test=test, part=part)
 
     def part_rows(self, wildcards: Wildcards) -> int:
         """How many rows a part of a task must have."""
