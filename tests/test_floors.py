@@ -15,7 +15,16 @@ PIPELINE = {  # the floors of its rooms
     "roberta": 5,
     "cli": 6,
 }  # fmt: skip
-METHOD = {"": 0, "kernels": 0, "bf16": 0, "options": 0, "induction": 1, "guides": 2, "encoder": 3}
+METHOD = {
+    "": 0,
+    "kernels": 0,
+    "bf16": 0,
+    "processor": 0,
+    "options": 0,
+    "induction": 1,
+    "guides": 2,
+    "encoder": 3,
+}
 FAIRSEQ = {"training", "translation", "roberta"}
 FILES = sorted(ROOT.rglob("*.py"))
 

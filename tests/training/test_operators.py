@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmask import bf16
 from synmask.encoder import attention, by_head
+from synmask.induction.parser import as_product
 from synmask.pipeline.training import operators
 from synmask.pipeline.training.operators import (
     Attention,
@@ -105,12 +106,15 @@ def test_linear_in_another_precision_is_torchs_itself():
 def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
     monkeypatch.setattr(bf16, "has_instructions", lambda: False)
     torch.manual_seed(5)
-    convolution = torch.nn.Conv1d(64, 32, 9, padding="same")
-    use_faster_modules(convolution)
+
+    def convolved(x, *parameters):
+        layer = Namespace(**dict(zip(("weight", "bias"), parameters, strict=True)))
+        return as_product(layer, x)
+
     functions = {
         "linear": (linear, (40, 64), (32, 64), (32,)),
         "product": (bf16.product, (3, 4, 16, 64), (3, 4, 64, 8)),
-        "convolution": (convolution._conv_forward, (2, 64, 20), convolution.weight.shape, (32,)),
+        "convolution": (convolved, (2, 20, 64), (32, 64, 9), (32,)),
     }
     for function, *shapes in functions.values():
         inputs = [torch.randn(shape).bfloat16() for shape in shapes]

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from synmask.kernels import load
+from synmask.processor import CPU
 
 # Scaled heights are exponentiated centred on the middle of their range r: e^(-r/2) ... e^(r/2) must fit the
 # floating type with room to spare for the gradients, which are up to n^2 times larger.
@@ -34,7 +35,7 @@ def height_range(dtype: torch.dtype) -> float:
     return 2 * _ROOM * math.log(torch.finfo(torch.promote_types(dtype, torch.float32)).max)
 
 
-_KERNEL = load(__package__, Path(__file__).with_name("kernel.cpp"))
+_KERNEL = CPU.distribution == "C++" and load(__package__, Path(__file__).with_name("kernel.cpp"))
 
 
 def implementation(device: torch.device | str = "cpu") -> Literal["C++", "PyTorch"]:

@@ -7,6 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmask.bf16 import computed, lacking
+from synmask.processor import CPU
+
 PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
 Combination = Literal["none", "add", "concatenate"]
 Attention = Literal["none", "published", "residual"]
@@ -117,7 +120,7 @@ class GrammarParser(nn.Module):
 
 def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """(B, n, d) -> (B, n, d)."""
-    if x.device.type == "cpu":
+    if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacking(x):
         return convolution(x.mT).mT
     return as_product(convolution, x)  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
 
@@ -132,24 +135,31 @@ def _pairs(x: Tensor) -> Tensor:
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
-    windows = _Windows.apply(x, *convolution.kernel_size)
-    return F.linear(windows.flatten(2), convolution.weight.flatten(1), convolution.bias)
+    return computed(_product, x, convolution.weight, convolution.bias)
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.linear(_Windows.apply(x, weight.size(2)), weight.mT.flatten(1), bias)
 
 
 class _Windows(torch.autograd.Function):
-    """x (B, n, d), 0 beyond its ends -> what a kernel sees at each token, (B, n, d, kernel)."""
+    """x (B, n, d), 0 beyond its ends -> what a kernel sees at each token, (B, n, kernel * d)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, kernel: int) -> Tensor:
         before = (kernel - 1) // 2
         padded = F.pad(x, (0, 0, before, kernel - 1 - before))
-        ctx.shape, ctx.kernel, ctx.real = padded.shape, kernel, slice(before, before + x.size(1))
-        return padded.unfold(1, kernel, 1).contiguous()
+        ctx.shape, ctx.kernel, ctx.before = padded.shape, kernel, before
+        return padded.unfold(1, kernel, 1).mT.flatten(2).contiguous()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        padded = torch.ops.aten.unfold_backward(grad, ctx.shape, 1, ctx.kernel, 1)
-        return padded[:, ctx.real], None
+        length = grad.size(1)
+        padded = grad.new_zeros(ctx.shape)
+        # token by token: `unfold_backward` takes 2 to 5 times as long on a CPU
+        for place, part in enumerate(grad.chunk(ctx.kernel, dim=2)):
+            padded[:, place : place + length] += part
+        return padded[:, ctx.before : ctx.before + length], None
 
 
 class SelfAttention(nn.Module):

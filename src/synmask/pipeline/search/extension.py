@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from synmask.kernels import load
+from synmask.processor import CPU
 
-LOADED = load(__package__, Path(__file__).with_name("kernel.cpp"))
+LOADED = CPU.continuations == "C++" and load(__package__, Path(__file__).with_name("kernel.cpp"))
 # whether those of fused.py are there, too
-FUSED = LOADED and hasattr(torch.ops.synmask, "layer") and torch.backends.cpu.get_cpu_capability() == "AVX512"
+FUSED = LOADED and hasattr(torch.ops.synmask, "layer") and CPU.lanes > 0
 
 
 def serve(*tensors: Tensor) -> bool:

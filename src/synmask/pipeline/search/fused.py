@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from synmask.pipeline.search import extension
 from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
+from synmask.processor import CPU
 
 WIDE = 16  # numbers that kernel.cpp adds up side by side
-# whether kernel.cpp may multiply pairs of bf16; `bf16.has_instructions` is true of other processors, too
-PAIRS = torch.cpu._is_avx512_bf16_supported()
+# `bf16.has_instructions` is true of other processors, too
+PAIRS = CPU.pairs
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.trainer import ending_readers, join, leave
+from synmask.processor import CPU
 
 CUT = (
     "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
@@ -356,6 +357,7 @@ class _Loop:
             "left_out": self.job.left_out,
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
             "processor": processor(),
+            "operators": None if torch.cuda.is_available() else asdict(CPU),  # they affect last bits
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
             "accumulated_batches": self.update_freq,

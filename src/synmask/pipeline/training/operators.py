@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from synmask import bf16
 from synmask.encoder import attention, by_head
+from synmask.processor import CPU
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
@@ -28,7 +29,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     sequentially, so the mask depends only on the seed, not on the number of threads.
     """
     dropped = round(p * LEVELS)
-    if x.device.type != "cpu" or dropped == LEVELS:
+    if x.device.type != "cpu" or dropped == LEVELS or CPU.dropout == "PyTorch":
         return nn.functional.dropout(x, p)
     return _Dropout.apply(x, dropped)
 
@@ -64,18 +65,15 @@ class DecoderDropout(FairseqDropout):
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
-    On a CPU, oneDNN computes the products of forward and backward. In float32, torch leaves them to MKL,
-    which takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md). Under autocast,
-    as torch's, in its type.
+    Where `processor.CPU` says so, oneDNN computes the products of forward and backward. Under autocast, as
+    torch's, in its type.
     """
-    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-        kind = torch.get_autocast_dtype("cpu")
-        with torch.autocast("cpu", enabled=False):  # it would undo what `bf16.lacking` asks for
-            return linear(x.to(kind), weight.to(kind), None if bias is None else bias.to(kind))
-    if bf16.lacking(x):
-        return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
+    return bf16.computed(_linear, x, weight, bias)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)
-    if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
+    if not (ours and x.numel() and CPU.linear == "oneDNN" and torch.backends.mkldnn.is_available()):
         return nn.functional.linear(x, weight, bias)
     return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
 
@@ -170,19 +168,9 @@ class Attention(MultiheadAttention):
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
 
 
-class Conv1d(nn.Conv1d):
-    """torch's convolution (see `bf16.lacking`)."""
-
-    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        if not bf16.lacking(x):
-            return super()._conv_forward(x, weight, bias)
-        return super()._conv_forward(x.float(), weight.float(), bias.float()).to(x.dtype)
-
-
 FASTER = {
     FairseqDropout: DecoderDropout,
     MultiheadAttention: Attention,
-    nn.Conv1d: Conv1d,
     nn.Dropout: Dropout,
     nn.Linear: Linear,
 }

@@ -28,7 +28,7 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
         cluster: the settings of a cluster, if its jobs are checked, too.
         job: also run a short job, to see whether nodes have this folder.
     """
-    checks: list[Callable[[], Finding]] = [_operators, _torch, lambda: _java(downloads)]
+    checks: list[Callable[[], Finding]] = [_operators, _choice, _torch, lambda: _java(downloads)]
     checks.append(lambda: _mirrors(config, downloads))
     if cluster:
         checks.append(_commands)
@@ -51,6 +51,18 @@ def _operators() -> Finding:
         return True, "C++ kernels are built"
     do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"
     return False, f"kernels of {', '.join(missing)} are missing, so PyTorch takes more time or memory: {do}"
+
+
+def _choice() -> Finding:
+    """What the processor computes with."""
+    from synmask.processor import CPU
+
+    lanes = f"in C++ on {CPU.lanes} numbers at once" if CPU.lanes else "by PyTorch"
+    return True, (
+        f"processor with {CPU.capability}: linear layers by {CPU.linear}, convolutions by "
+        f"{CPU.convolution}, dropout {CPU.dropout}, P_D and continuations by {CPU.distribution}, "
+        f"decoder layers {lanes}"
+    )
 
 
 def _torch() -> Finding:

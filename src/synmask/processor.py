@@ -1,0 +1,61 @@
+"""The choice of operators on a CPU: which implementation computes what, by what the processor has.
+
+It never depends on a timing, since the same machine must make the same bytes. PyTorch takes the place of
+C++ operators that were not built (`kernels`). ATEN_CPU_CAPABILITY (avx2, default) hides a processor's vectors
+from PyTorch, and so from this choice.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+Capability = Literal["AVX-512 with bf16", "AVX-512", "AVX2", "none of AVX2 and AVX-512"]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What computes what on a processor.
+
+    Attributes:
+        capability: the widest vectors that the processor has; ARM has none of these.
+        linear: linear layers in training. On AMD's processors, MKL, to which PyTorch leaves products in
+            float32, makes no use of AVX-512; elsewhere it is faster than oneDNN and needs fewer copies.
+        convolution: the parser's.
+        dropout: "drawn by fours": four numbers share a draw of 64 bits.
+        distribution: P_D.
+        continuations: attention of beam search, and its choice of continuations.
+        lanes: how many numbers a decoder layer in C++ adds side by side; 0: there is none.
+        pairs: whether it may multiply pairs of bf16.
+    """
+
+    capability: Capability
+    linear: Literal["oneDNN", "PyTorch"] = "PyTorch"
+    convolution: Literal["oneDNN", "one product"] = "one product"
+    dropout: Literal["drawn by fours", "PyTorch"] = "drawn by fours"
+    distribution: Literal["C++", "PyTorch"] = "C++"
+    continuations: Literal["C++", "PyTorch"] = "C++"
+    lanes: Literal[0, 16] = 0
+    pairs: bool = False
+
+
+CHOICES = {
+    choice.capability: choice
+    for choice in (
+        Operators("AVX-512 with bf16", "oneDNN", "oneDNN", lanes=16, pairs=True),
+        Operators("AVX-512", "oneDNN", "oneDNN", lanes=16),
+        Operators("AVX2"),
+        Operators("none of AVX2 and AVX-512"),
+    )
+}
+
+
+def capability() -> Capability:
+    """What this processor has and PyTorch may use."""
+    widest = torch.backends.cpu.get_cpu_capability()
+    if widest == "AVX512":
+        return "AVX-512 with bf16" if torch.cpu._is_avx512_bf16_supported() else "AVX-512"
+    return "AVX2" if widest == "AVX2" else "none of AVX2 and AVX-512"
+
+
+CPU = CHOICES[capability()]

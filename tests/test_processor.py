@@ -1,0 +1,43 @@
+"""The choice of operators by what a processor has."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from synmask import processor
+from synmask.processor import CHOICES, CPU
+
+WIDTHS = list(CHOICES)  # the widest first
+
+
+def chosen(**environment):
+    """What another process chooses."""
+    command = [sys.executable, "-c", "from synmask.processor import CPU; print(CPU)"]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("pytorchs", "bf16", "capability"),
+    [
+        ("AVX512", True, "AVX-512 with bf16"),
+        ("AVX512", False, "AVX-512"),
+        ("AVX2", True, "AVX2"),  # bf16's instructions are there, but masked
+        ("DEFAULT", False, "none of AVX2 and AVX-512"),
+        ("SVE256", False, "none of AVX2 and AVX-512"),
+    ],
+)
+def test_a_processor_is_known_by_what_pytorch_may_use(monkeypatch, pytorchs, bf16, capability):
+    monkeypatch.setattr(processor.torch.backends.cpu, "get_cpu_capability", lambda: pytorchs)
+    monkeypatch.setattr(processor.torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
+    assert processor.capability() == capability
+    assert CHOICES[capability].capability == capability
+
+
+@pytest.mark.parametrize(("mask", "capability"), [("avx2", "AVX2"), ("default", "none of AVX2 and AVX-512")])
+def test_pytorchs_mask_changes_the_choice(mask, capability):
+    if WIDTHS.index(CPU.capability) > WIDTHS.index(capability):
+        pytest.skip(f"a processor without {capability}")
+    assert chosen(ATEN_CPU_CAPABILITY=mask) == str(CHOICES[capability])
