@@ -53,3 +53,24 @@ def test_products_in_bf16(monkeypatch, packed, instructions, bias):
         close(products(x, one, plus=plus), expected + plus)
         assert not torch.allclose(products(x, one), one(x), rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(products(x, last, exact=True), last(x))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_model_in_bf16_on_a_processor_without_it(monkeypatch, precision, exact):
+    """A training in bf16 has such a model; oneDNN refuses to order its weights there."""
+    order = torch.ops.mkldnn._reorder_linear_weight
+
+    def refusing(weight, *more):
+        assert weight.dtype != torch.bfloat16
+        return order(weight, *more)
+
+    monkeypatch.setattr(bf16, "has_instructions", lambda: False)
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", refusing)
+    layer, x = nn.Linear(8, 5).bfloat16(), torch.randn(3, 8).bfloat16()
+    plus = torch.randn(3, 5).bfloat16()
+    products = Products(precision)
+    expected = nn.functional.linear(x.float(), layer.weight.float(), layer.bias.float()).bfloat16()
+    torch.testing.assert_close(products(x, layer, exact=exact), expected)
+    torch.testing.assert_close(products(x, layer, relu=True, exact=exact), expected.relu())
+    torch.testing.assert_close(products(x, layer, plus=plus, exact=exact), expected + plus)

@@ -78,9 +78,10 @@ def _in_pairs(panels: Tensor) -> Tensor:
 
 def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
     weight, bias = _joined(layers)
-    if rounded is None:
+    rounded = rounded or weight.dtype  # a model may be in bf16 itself, as a training in bf16 has it
+    kind = torch.float32 if bf16.lacking(weight.to(rounded)) else rounded
+    if weight.dtype == rounded == kind:
         return _prepared(weight, bias)
-    kind = weight.dtype if bf16.lacking(weight.to(rounded)) else rounded
     product = _prepared(weight.to(rounded).to(kind), None if bias is None else bias.to(rounded).to(kind))
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
