@@ -1,6 +1,7 @@
 import pytest
 
-from synmask.pipeline.languages import checked, known_as, named, note, shortest
+from synmask.pipeline.config.base import checked_language
+from synmask.pipeline.languages import known_as, named, note, shortest
 
 KNOWN = ["de", "fr", "pt", "yue", "zh"]
 
@@ -30,7 +31,7 @@ def fresh():
     ],
 )
 def test_codes_of_one_language(code, short, known):
-    assert (checked(code), shortest(code), known_as(code, KNOWN)) == (code, short, known)
+    assert (checked_language(code), shortest(code), known_as(code, KNOWN)) == (code, short, known)
 
 
 def test_a_known_code_may_be_any_of_the_language():
@@ -53,7 +54,7 @@ def test_a_known_code_may_be_any_of_the_language():
 )
 def test_what_is_no_code_is_refused(code, said):
     with pytest.raises(ValueError, match=said):
-        checked(code)
+        checked_language(code)
 
 
 def test_names_of_codes():

@@ -9,6 +9,7 @@ from synmask.pipeline import cli, languages
 from synmask.pipeline.evaluation import bleu
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.score_text import score_texts
 
 
 def score(*paths, language="en", **how):
@@ -160,8 +161,8 @@ def test_plain_texts_are_scored_as_their_tokens_and_as_they_are(tmp_path):
     files = [tmp_path / name for name in ("hyp", "ref", "hyp.tok", "ref.tok")]
     for lowercase in (False, True):
         expected = score(*files, lowercase=lowercase)
-        assert bleu.score_texts(*files[:2], language="en", lowercase=lowercase) == expected
-    assert [*bleu.score_texts(*files[:2], language="zh")["scores"]] == ["sacrebleu", "chrf"]
+        assert score_texts(*files[:2], language="en", lowercase=lowercase) == expected
+    assert [*score_texts(*files[:2], language="zh")["scores"]] == ["sacrebleu", "chrf"]
 
 
 def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
@@ -216,7 +217,7 @@ def test_codes_of_one_language_have_one_tokeniser(code, tokeniser):
 def test_tokenised_bleu_is_left_out_where_words_have_no_spaces(files):
     hypothesis, reference, *_ = files("我 喜欢\n", "我喜欢\n")
     for code in ("zh", "zho", "zh-Hant", "jpn"):
-        found = bleu.score_texts(hypothesis, reference, language=code)
+        found = score_texts(hypothesis, reference, language=code)
         assert [*found["scores"]] == ["sacrebleu", "chrf"]
 
 

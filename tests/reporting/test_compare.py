@@ -6,7 +6,8 @@ import re
 import pytest
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.evaluation.bleu import COUNTS, bleu, score_texts
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu
+from synmask.pipeline.reporting.score_text import score_texts
 
 WORDS = "the dog sees a small cat in the old house near a river today".split()  # noqa: SIM905
 REFERENCES = [" ".join(WORDS[start : start + 4 + start % 6]) + " ." for start in range(9)] * 4

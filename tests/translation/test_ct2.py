@@ -1,7 +1,5 @@
 """Models exported to CTranslate2, loaded by its engine."""
 
-import re
-
 import pytest
 from ctranslate2 import Translator
 
@@ -32,10 +30,7 @@ def test_its_engine_computes_our_probabilities(drawn, tmp_path):
     assert max(expected) - min(expected) > 1
     assert len(engine.translate_batch(pieces)) == len(pieces)
     assert (tmp_path / "out/codes.bpe").read_text().startswith("#version: 0.2")
-    card = (tmp_path / "out/README.md").read_text()
-    assert "library_name: ctranslate2" in card
-    [code] = re.findall(r"```python\n(.*?)```", card, re.S)
-    exec(code.replace('"exported"', repr(str(tmp_path / "out"))), {})
+    assert "library_name: ctranslate2" in (tmp_path / "out/README.md").read_text()
 
 
 def test_a_guided_model_is_refused(models, tmp_path):

@@ -12,7 +12,7 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
-from synmask.pipeline.translation.decode import decode_files, searched
+from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.inputs import encoded, no_jars, prepared, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
@@ -126,27 +126,6 @@ def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
     assert re.fullmatch(r"\['.+', '.+'\]\n", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("change", [{}, {"vocabulary": ["a", "b"]}])
-def test_the_code_of_the_card_runs_with_a_tokenizer_and_without(
-    varied, tmp_path, monkeypatch, capsys, change
-):
-    saved = torch.load(varied, weights_only=True)
-    saved["text"] |= change
-    torch.save(saved, tmp_path / "average.pt")
-    folder = export(tmp_path / "average.pt", tmp_path / "exported")
-    monkeypatch.chdir(tmp_path)
-    capsys.readouterr()
-    [code] = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
-    exec(code.replace("sub words of the source</w> language</w>", "a</w> bb</w> g h i</w>"), {})
-    said = capsys.readouterr().out
-    assert said.strip(" []'\n")
-    if change:
-        source = tmp_path / "bpe"
-        source.write_text("a bb g@@ h@@ i\n")
-        decode_files(model=varied, inputs=[source], outputs=[tmp_path / "out"], settings=Decoding())
-        assert said.split() == (tmp_path / "out.tok").read_text().split()
 
 
 @pytest.mark.parametrize(

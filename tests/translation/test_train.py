@@ -527,7 +527,7 @@ def test_bleu_of_the_validation_set_is_that_of_what_decode_makes_of_it(corpus, d
 
 def test_the_best_bleu_chooses_the_model_if_asked(corpus, tmp_path, settings, monkeypatch):
     scores = iter([4.0, 5.0, 5.0])
-    monkeypatch.setattr("synmask.pipeline.translation.train.valid_bleu", lambda trainer: next(scores))
+    monkeypatch.setattr("synmask.pipeline.translation.valid_bleu.valid_bleu", lambda trainer: next(scores))
     settings["training"] |= {"checkpoint": "best-bleu", "validate_bleu": 1}
     fit(corpus / "bin", tmp_path / "a", typed(settings), keep=1)
     assert [path.name for path in (tmp_path / "a/checkpoints").glob("epoch*.pt")] == ["epoch2.pt"]

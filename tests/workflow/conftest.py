@@ -16,7 +16,7 @@ import yaml
 
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.sources import PLUMBING, path_of, sources
+from synmask.pipeline.workflow.sources import sources, uncounted
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -34,11 +34,16 @@ TINY = {
 }
 
 
+# They check values and compute none, and so does all that they call.
+CHECKS = tuple(f"synmask.pipeline.{name}" for name in ("cli", "config", "options"))
+
+
 class Project:
     """The project's files in a folder of their own; `config` is what its config.yaml holds: all of the configuration.
 
     `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
-    `loaded` is a folder with a file for each `synmask VERB` that ran: its words and the modules that it loaded.
+    `loaded` is a folder with a file for each `synmask VERB` that ran: its words, and the files of the functions that
+    it entered (recorder/sitecustomize.py).
     """
 
     warm = None  # for all of them
@@ -141,33 +146,38 @@ def built(tmp_path_factory):
     return project
 
 
-def _missed(jobs, verb, loaded, **wildcards):
-    """Source files that a step loaded and that are not among its sources."""
-    known = sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
-    files = {str(path_of(name)) for name in loaded if name not in PLUMBING and not name.endswith(".kernel")}
-    return {file for file in files - {*known} if "/pipeline/cli/" not in file and Path(file).stat().st_size}
-
-
 def _check_loaded(project):
-    """Compare what the verbs have loaded that a project ran with their sources; the verbs."""
+    """Compare the functions of ours that the verbs entered that a project ran with their sources; the verbs."""
     verbs, jobs = set(), Jobs(load(project.config, []))
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
         verb, words = found["words"][1], " ".join(found["words"][2:])
         if verb == "download":  # what it fetches is known by its checksum
             continue
-        systems = [name for name in re.findall(r"/([\w.-]+)/seed", words) if name in jobs.config.systems]
-        if verb == "predict-templates" or "/template " in words:  # of a model without a guide
-            systems = []
-        wildcards = {"system": systems[0]} if systems else {}
-        assert _missed(jobs, verb, found["modules"], **wildcards) == set(), (verb, words[:200])
+        known = {_module(file) for file in sources(verb, _asked(jobs, verb, words))}
+        for file, caller in ((_module(one), _module(other)) for one, other in found["entered"]):
+            what = f"{verb} enters {file} from {caller}, and that is none of its sources: {words[:200]}"
+            assert file in known or uncounted(file) or caller.startswith(CHECKS), what
         verbs.add(verb)
     return verbs
 
 
-@pytest.fixture
-def missed():
-    return _missed
+def _asked(jobs, verb, words):
+    """The modules that the job of a command asks for."""
+    wildcards = {}
+    if found := re.search(r"/([\w.-]+)/seed", words):
+        wildcards["system"] = found[1]
+    if found := re.search(r"results/([\w-]+)/\w+-\w+/", words):
+        wildcards["corpus"] = found[1]
+    if found := re.search(r"--language (\w+)", words):
+        wildcards["language"] = found[1]
+    guided = verb != "predict-templates" and "/template " not in words  # of a model without a guide
+    return jobs.asked(SimpleNamespace(**wildcards), guided=guided)
+
+
+def _module(file):
+    """The name of the module in a file."""
+    return file.rpartition("src/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 @pytest.fixture

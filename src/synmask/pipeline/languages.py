@@ -23,20 +23,12 @@ def _tag(code: str) -> Any:
     return langcodes.Language.get(code)  # deu and ger become de
 
 
-def checked(code: str) -> str:
-    """The code, if it is of a language.
-
-    Raises:
-        ValueError: it is of none; where it is a country's, the message has the language's.
-    """
+def valid(code: str) -> bool:
+    """Whether it is the code of a language."""
     if code in PLAIN:
-        return code
+        return True
     found = _tag(code)
-    if found.is_valid() and found.language not in NO_LANGUAGES:
-        return code
-    if right := _of_country(code):
-        raise ValueError(f"{code!r} is a country's code, not a language's; for {_name(right)} write {right}")
-    raise ValueError(f"{code!r} is no code of a language in ISO 639")
+    return found.is_valid() and found.language not in NO_LANGUAGES
 
 
 def known_as(code: str, known: Iterable[str]) -> str | None:
@@ -60,19 +52,19 @@ def script(code: str) -> str:
 
 def named(code: str) -> str:
     """The code and its meaning, and the language that may be meant: "kr (Kanuri; Korean is ko)"."""
-    right = _of_country(code)
-    hint = f"; {_name(right)} is {right}" if right and right != shortest(code) else ""
-    return f"{code} ({_name(code)}{hint})"
+    right = of_country(code)
+    hint = f"; {name(right)} is {right}" if right and right != shortest(code) else ""
+    return f"{code} ({name(code)}{hint})"
 
 
-def _of_country(code: str) -> str | None:
+def of_country(code: str) -> str | None:
     """The language of the country with this code of two letters; None where there is none, or English."""
     country = _tag(f"und-{code.upper()}") if len(code) == 2 else None
     right = country.maximize().language if country and country.is_valid() else "en"
     return None if right == "en" else right  # the library says English, too, where it does not know
 
 
-def _name(code: str) -> str:
+def name(code: str) -> str:
     from langcodes.registry_parser import parse_registry
 
     short = _tag(code).language

@@ -1,6 +1,6 @@
 """The verbs of `synmask`: where the function of each is, whose signature and docstring are its command line.
 
-A verb's module is imported when it runs, and its results depend on what this module imports
+A verb's module is imported when it runs; what it imports is the code behind the verb
 (workflow/sources.py).
 """
 

@@ -1,20 +1,46 @@
-"""At the end of a rule's `synmask VERB …`, write down which of our modules Python has loaded."""
+"""At the end of a rule's `synmask VERB …`, write down which of our functions Python has entered, by their files.
+
+A file comes with those of our code that had its functions entered: the nearest of ours among the callers.
+"""
 
 import atexit
+import inspect
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
-
-def _record() -> None:
-    folder = os.environ.get("SYNMASK_LOADED")
-    if folder and Path(sys.argv[0]).name == "synmask" and len(sys.argv) > 1:
-        found = {
-            "words": sys.argv,
-            "modules": [name for name in sys.modules if name.split(".")[0] == "synmask"],
-        }
-        Path(folder, f"{os.getpid()}.json").write_text(json.dumps(found))
+FOLDER = os.environ.get("SYNMASK_LOADED")
 
 
-atexit.register(_record)
+def _ours(code) -> bool:
+    """Whether it is a function of ours: not the body of a module or of a class."""
+    return "/src/synmask/" in code.co_filename and bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _watch() -> None:
+    calls, entered = set(), set()
+
+    def look(frame, event, argument):
+        if event != "call" or not frame.f_back or (call := (frame.f_code, frame.f_back.f_code)) in calls:
+            return
+        calls.add(call)
+        if _ours(frame.f_code):
+            caller = frame.f_back
+            while caller and not _ours(caller.f_code):
+                caller = caller.f_back
+            entered.add((frame.f_code.co_filename, caller.f_code.co_filename if caller else ""))
+
+    def record():
+        sys.setprofile(None)
+        found = {"words": sys.argv, "entered": sorted(entered)}
+        Path(FOLDER, f"{os.getpid()}.json").write_text(json.dumps(found))
+
+    atexit.register(record)
+    threading.setprofile(look)
+    sys.setprofile(look)
+
+
+if FOLDER and Path(sys.argv[0]).name == "synmask" and len(sys.argv) > 1:
+    _watch()

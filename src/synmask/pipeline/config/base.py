@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from synmask.pipeline import languages
 from synmask.pipeline.config.faults import check_keys
-from synmask.pipeline.languages import DIRECTION, LANGUAGE, checked
+from synmask.pipeline.languages import DIRECTION, LANGUAGE
 
 T = TypeVar("T", bound=Hashable)
 
@@ -144,6 +145,20 @@ def _mirror(place: str) -> str:
     return _plain_url(place.rstrip("/")) if "://" in place else _plain_path(place)
 
 
+def checked_language(code: str) -> str:
+    """The code, if it is of a language.
+
+    Raises:
+        ValueError: it is of none; where it is a country's, the message has the language's.
+    """
+    if languages.valid(code):
+        return code
+    if right := languages.of_country(code):
+        meant = f"for {languages.name(right)} write {right}"
+        raise ValueError(f"{code!r} is a country's code, not a language's; {meant}")
+    raise ValueError(f"{code!r} is no code of a language in ISO 639")
+
+
 Name = Annotated[str, AfterValidator(_plain_name)]
 SystemName = Annotated[str, AfterValidator(_system_name)]
 Line = Annotated[str, AfterValidator(_one_line)]
@@ -155,7 +170,7 @@ Language = Annotated[
     matching(
         LANGUAGE, "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR"
     ),
-    AfterValidator(checked),
+    AfterValidator(checked_language),
 ]
 Direction = Annotated[str, matching(DIRECTION, "two language codes and a hyphen, such as de-en")]
 Split = Literal["train", "valid", "test"]
@@ -167,6 +182,7 @@ Checksum = Annotated[str, matching("[0-9a-f]{64}", "a sha256: 64 digits and lett
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
 ONLY = {"stanford": "zh", "juman": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
+EXTERNAL = (*WITH_JARS, "juman")  # tokenisers that are external programs
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]

@@ -30,13 +30,13 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
     if metric == "bleu_tokenised":
         return BLEU(lowercase=lowercase, tokenize="none", force=True)
     try:
-        return BLEU(lowercase=lowercase, trg_lang=_sacrebleu_code(language))
+        return BLEU(lowercase=lowercase, trg_lang=sacrebleu_code(language))
     except RuntimeError as error:
         needed = str(error).strip().splitlines()[-1].strip()  # pip install …
         raise UserError(f"language {language}: sacreBLEU lacks its tokeniser; {needed}") from None
 
 
-def _sacrebleu_code(language: str) -> str:
+def sacrebleu_code(language: str) -> str:
     """sacreBLEU's code of a language that has a tokeniser of its own: zho, yue → zh."""
     if found := languages.known_as(language, ("zh", "ja", "ko")):
         return found
@@ -127,25 +127,3 @@ def sentence_counts(
             for metric, (line, expected) in zip(metrics, pairs, strict=True)
         ]
         yield [count for one in found for count in (*one.counts, *one.totals, one.sys_len, one.ref_len)]
-
-
-def score_texts(
-    hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
-) -> dict[str, dict[str, Any]]:
-    """Score plain translations, one sentence per line, as `score` does.
-
-    For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
-    between words (Chinese, Japanese).
-
-    Raises:
-        UserError: a file is missing, empty or not UTF-8, or the line counts differ.
-    """
-    from synmask.pipeline.text.tokenise import (
-        tokenise,  # imported here: the workflow's scores do not depend on it
-    )
-
-    plain = tuple(read_texts(hypotheses, references))
-    tokens = None
-    if _sacrebleu_code(language) not in ("zh", "ja"):
-        tokens = tuple([*tokenise(lines, language)] for lines in plain)
-    return score(plain, tokens, language=language, lowercase=lowercase)

@@ -1,11 +1,13 @@
 """The scores of translations as lines for the terminal."""
 
 from pathlib import Path
+from typing import Any
 
 from synmask.pipeline.config.base import Language
-from synmask.pipeline.evaluation.bleu import score_texts
+from synmask.pipeline.evaluation import bleu
 from synmask.pipeline.options import Lowercase
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.text.tokenise import tokenise
 
 
 def score(
@@ -26,3 +28,21 @@ def score(
     width = max(len(METRICS[name].label) for name in found["scores"])
     for name, value in found["scores"].items():
         print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")
+
+
+def score_texts(
+    hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Score plain translations, one sentence per line, as `bleu.score` does.
+
+    For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
+    between words (Chinese, Japanese).
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, or the line counts differ.
+    """
+    plain = tuple(bleu.read_texts(hypotheses, references))
+    tokens = None
+    if bleu.sacrebleu_code(language) not in ("zh", "ja"):
+        tokens = tuple([*tokenise(lines, language)] for lines in plain)
+    return bleu.score(plain, tokens, language=language, lowercase=lowercase)

@@ -22,12 +22,8 @@ from synmask.pipeline.text.gpt2 import read_encoder, read_merges
 USAGE = """from transformers import pipeline
 
 classify = pipeline("text-classification", "exported", trust_remote_code={trust})
-print(classify({example}))
+print(classify("The doctor sees the woman."))
 """
-EXAMPLES = {  # of a task on so many sentences
-    1: '"The doctor sees the woman."',
-    2: '{"text": "The doctor sees the woman.", "text_pair": "The woman is seen."}',
-}
 
 
 def export_roberta(path: Path, weights: Path, folder: Path) -> None:
@@ -61,9 +57,9 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
         ),
     }
     header = {"pipeline_tag": "text-classification", "language": "en"}
-    usage = USAGE.format(trust=bool(code), example=EXAMPLES[TASKS[settings.task].sentences])
-    limits = [f"Texts of at most {longest} sub-words, both of a pair together."]
-    files["README.md"] = model_card(path, header, system, usage, limits)
+    files["README.md"] = model_card(
+        path, header, system, USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
+    )
     write_folder(folder, files | code)
 
 

@@ -30,19 +30,6 @@ model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True
 sentences = tokenizer(["a sentence of the source language"], padding=True, return_tensors="pt")
 print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
 """
-WITHOUT_TOKENIZER = """import json
-
-import torch
-from transformers import AutoModelForSeq2SeqLM
-
-model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True)
-source, target = (json.load(open(f"exported/vocab-{side}.json")) for side in ("src", "tgt"))
-sentence = "sub words of the source</w> language</w>".split()  # </w> ends a word
-ids = torch.tensor([[*(source.get(piece, source["<unk>"]) for piece in sentence), source["</s>"]]])
-(found,) = model.generate(ids, attention_mask=torch.ones_like(ids)).tolist()
-pieces = {number: piece for piece, number in target.items()}
-print("".join(pieces[number] for number in found if number > 2).replace("</w>", " "))
-"""
 OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
 LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
 PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection|guide)\.")
@@ -74,9 +61,8 @@ def export_translation(path: Path, folder: Path) -> str | None:
         "vocab-tgt.json": _vocabulary(task.tgt_dict),
     }
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
+    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system))
     missing = _why_not_tokenized(text)
-    usage = USAGE if missing is None else WITHOUT_TOKENIZER
-    files["README.md"] = model_card(path, header, system, usage, _limits(model, system))
     if missing is None:
         files |= _tokenizer(text, languages, system.left_pad_source)
     write_folder(folder, files | code)

@@ -1,5 +1,6 @@
 """ST-NMT (Yang et al., ACL 2020): a Transformer with a second encoder, for a template of the target."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -89,14 +90,27 @@ class TemplatedDecoder(GuidedDecoder):
             prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **more
         )
 
-    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
-        """A layer's cross-attention in beam search."""
-        from synmask.pipeline.translation.steps import CrossAttention, GatedSteps
-
+    def cross_steps(
+        self, attends: Callable[..., Any], layer: DecoderLayer, encoder_out: dict[str, Any]
+    ) -> "GatedSteps":
+        """As `GuidedDecoder.cross_steps`, to source and template."""
         attention = layer.encoder_attn
         source = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        both = (attention.source, *source), (attention.template, *encoder_out["template"])
-        return GatedSteps(attention, *(CrossAttention(products, *one) for one in both))
+        sides = (attention.source, *source), (attention.template, *encoder_out["template"])
+        return GatedSteps(attention, *(attends(*side) for side in sides))
+
+
+class GatedSteps:
+    """`GatedAttention` in beam search."""
+
+    def __init__(self, attention: GatedAttention, source: Any, template: Any) -> None:
+        """source, template: cross-attention to each (`translation.steps.CrossAttention`)."""
+        self.attention, self.source, self.template = attention, source, template
+
+    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor) -> Tensor:
+        """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
+        empty = self.template.bias[rows, 0].isfinite().sum(-1, keepdim=True) == 1  # (S, 1, 1)
+        return plus + self.attention.mixed(self.source(x, rows), self.template(x, rows), empty)
 
 
 class TemplatedTransformer(GuidedTransformer):

@@ -37,22 +37,10 @@ class CrossAttention:
         return products(context, own.out_proj, plus=plus)
 
 
-class GatedSteps:
-    """`translation.st_nmt.GatedAttention`: attention to source and template."""
-
-    def __init__(self, attention: Any, source: CrossAttention, template: CrossAttention) -> None:
-        self.attention, self.source, self.template = attention, source, template
-
-    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor) -> Tensor:
-        """As `CrossAttention`."""
-        empty = self.template.bias[rows, 0].isfinite().sum(-1, keepdim=True) == 1  # (S, 1, 1)
-        return plus + self.attention.mixed(self.source(x, rows), self.template(x, rows), empty)
-
-
 class LayerSteps:
     """A decoder layer."""
 
-    def __init__(self, products: Products, layer: DecoderLayer, cross: CrossAttention | GatedSteps) -> None:
+    def __init__(self, products: Products, layer: DecoderLayer, cross: Any) -> None:
         self.products, self.layer, self.cross = products, layer, cross
         own = layer.self_attn
         project = partial(self._project, layers=(own.q_proj, own.k_proj, own.v_proj))
@@ -85,7 +73,7 @@ class DecoderSteps:
         self.gates = None if decoder.guide is None else decoder.guide.steps(CachedSelfAttention)
 
     def _layer(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> LayerSteps | FusedLayer:
-        cross = self.decoder.cross_steps(self.products, layer, encoder_out)
+        cross = self.decoder.cross_steps(partial(CrossAttention, self.products), layer, encoder_out)
         if isinstance(cross, CrossAttention) and fuses(self.products, layer, cross.memory):
             return FusedLayer(self.products, layer, cross.memory, cross.padding)
         return LayerSteps(self.products, layer, cross)

@@ -116,8 +116,11 @@ class Translation(Stage):
         every, epoch = self.settings.training.validate_bleu, trainer.task.dataset("train").epoch
         if not every:
             return {}
-        asked = epoch % every == 0 or epoch == self.epochs
-        return {"valid_bleu": round(valid_bleu(trainer), 4) if asked else ""}
+        if epoch % every and epoch != self.epochs:
+            return {"valid_bleu": ""}
+        from synmask.pipeline.translation.valid_bleu import valid_bleu  # few trainings need what it loads
+
+        return {"valid_bleu": round(valid_bleu(trainer), 4)}
 
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's perplexity by the training text's word frequencies, and what it tells."""
@@ -140,27 +143,6 @@ class Translation(Stage):
     @property
     def final(self) -> str:
         return average_file(self.keep)
-
-
-def valid_bleu(trainer: Trainer) -> float:
-    """Tokenised BLEU of the validation set, decoded as the workflow decodes it; words are joined sub-words.
-
-    An empty sentence stays empty, and an unknown sub-word of a reference is right in no hypothesis.
-    """
-    from synmask.pipeline.evaluation.bleu import bleu  # all here: training does not depend on decoding
-    from synmask.pipeline.text.bpe import join_subwords
-    from synmask.pipeline.translation.beam import BeamSearch
-    from synmask.pipeline.translation.inputs import batches
-
-    model, task = trainer.get_model().eval(), trainer.task
-    data, decoding, words = task.dataset("valid"), task.settings.decoding, task.tgt_dict
-    search = BeamSearch([model], words, decoding)
-    hypotheses = [""] * len(data)
-    for batch in batches(data, model, decoding.max_tokens, least=2):
-        for number, found in zip(batch["id"].tolist(), search(batch), strict=True):
-            hypotheses[number] = join_subwords(words.string(found[0].tokens))
-    references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
-    return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score
 
 
 def train(

@@ -1,5 +1,6 @@
 """fairseq's Transformer; syntax guides self-attention in encoder layers and the first decoder layer."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -111,12 +112,17 @@ class GuidedDecoder(TransformerDecoderBase):
                 alignment = weights.float().mean(0)
         return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
 
-    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
-        """A layer's cross-attention in beam search."""
-        from synmask.pipeline.translation.steps import CrossAttention  # here: training does not depend on it
+    def cross_steps(
+        self, attends: Callable[..., Any], layer: DecoderLayer, encoder_out: dict[str, Any]
+    ) -> Any:
+        """A layer's cross-attention in beam search.
 
+        Args:
+            attends: makes a cross-attention of fairseq's, the states (n, S, d) that it reads, and their
+                padding (S, n) (translation/steps.py).
+        """
         states, padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        return CrossAttention(products, layer.encoder_attn, states, padding)
+        return attends(layer.encoder_attn, states, padding)
 
 
 class GuidedTransformer(TransformerModelBase):

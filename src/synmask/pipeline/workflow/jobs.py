@@ -1,17 +1,18 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
+from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
+from synmask.pipeline.config.sections import Corpus, Resources, RunSettings, System
 from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.hours import Clock
-from synmask.pipeline.workflow.sources import Chosen, contents, digest
+from synmask.pipeline.workflow.sources import Asked, contents, digest
 
 Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
@@ -24,6 +25,7 @@ PAIRS_A_MINUTE = {"learn_bpe": 10_000, "": 20_000}
 LEAST_MB = {"binarise": 1200, "": 600}
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
+BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
@@ -41,11 +43,11 @@ class Jobs:
     # ---- all jobs ------------------------------------------------------------------------------------------
 
     def code(self, verb: str, *, guided: bool = True) -> Told:
-        """A digest of the files behind a verb, for the job's systems only, or for a model without a guide.
+        """A digest of the code behind a verb, with what the job asks for; or for a model without a guide.
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else frozenset())
+        return lambda wildcards: digest(verb, self.asked(wildcards, guided=guided))
 
     def own(self, *inputs: str) -> Callable[..., str]:
         """A checksum of the user's own files and folders among these inputs.
@@ -63,17 +65,36 @@ class Jobs:
 
         return checksum
 
-    def loaded_by_name(self, wildcards: Wildcards) -> Chosen:
-        """The modules that are loaded by name for this job."""
-        chosen = set()
-        for system in (self.config.systems[name] for name in self._systems(wildcards)):
-            if system.kind.templates:
-                chosen.add(("synmask.pipeline.translation.task", "synmask.pipeline.translation.st_nmt"))
-            elif system.guide != "none":
-                chosen.add(("synmask.guides", f"synmask.guides.{system.guide}"))
+    def asked(self, wildcards: Wildcards, *, guided: bool = True) -> Asked:
+        """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
+        asked = {f"{BELOW}.{module}" for module in self._asked_of_text(wildcards)}
+        for name in self._systems(wildcards):
+            system = self.config.systems[name]
+            if guided:
+                asked |= {f"{BELOW}.{module}" for module in self._asked_of_guide(system)}
+            if system.mask_rate:
+                asked.add(f"{BELOW}.pipeline.training.losses")
+            if self._validates_by_bleu(wildcards, name):
+                asked.add(f"{BELOW}.pipeline.translation.valid_bleu")
+        return frozenset(asked)
+
+    def _asked_of_text(self, wildcards: Wildcards) -> Iterator[str]:
         if hasattr(wildcards, "corpus") and (name := self.corpus(wildcards).format):
-            chosen.add(("synmask.pipeline.corpora.prepare", f"synmask.pipeline.corpora.{name}"))
-        return frozenset(chosen)
+            yield f"pipeline.corpora.{name}"
+        if hasattr(wildcards, "language") and self.tokeniser(wildcards) in EXTERNAL:
+            yield "pipeline.text.segment"
+
+    @staticmethod
+    def _asked_of_guide(system: System) -> Iterator[str]:
+        if system.kind.templates:
+            yield "pipeline.translation.st_nmt"
+        elif system.guide != "none":
+            yield from (f"guides.{system.guide}", "pipeline.text.labels")
+        if system.kind.reads:
+            yield "pipeline.syntax.annotations"
+
+    def _validates_by_bleu(self, wildcards: Wildcards, system: str) -> bool:
+        return hasattr(wildcards, "corpus") and self._training_of(wildcards.corpus, system).validate_bleu > 0
 
     def _systems(self, wildcards: Wildcards) -> Iterable[str]:
         """The system of a run, or those of an experiment."""

@@ -1,10 +1,12 @@
-"""The source files behind a step: a change in one of them runs the step again.
+"""The source files behind a step: a change of code in one of them runs the step again.
 
-A step is the function of its verb (`verbs.VERBS`). Its source files are this function's module, and all that
-this imports in turn, wherever an import stands. That is coarse: some of these files cannot change a result.
-But no result is ever stale.
+A step is the function of its verb (`verbs.VERBS`). Its sources are this function's module and all that this
+imports in turn, but for modules that cannot change a result (`UNCOUNTED`). Parts that only some jobs use
+count for the jobs that ask for them: some imports (`OPTIONAL`), and modules that are loaded by name
+(`BY_NAME`).
 
-Modules that are loaded by name, such as guides, count for the jobs that load them (`chosen`).
+Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and looks which functions
+they enter: each must stand in a source, or in a module of `UNCOUNTED`.
 """
 
 import ast
@@ -16,31 +18,65 @@ from pathlib import Path
 
 from synmask.pipeline.files import sha256
 from synmask.pipeline.verbs import module_of
+from synmask.pipeline.workflow import essence
+from synmask.pipeline.workflow.records import note
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# These cannot change a result: they start the command, lock a GPU or a folder, print progress or versions.
-PLUMBING = frozenset(
-    {
-        "synmask",
-        "synmask.__main__",
-        "synmask.pipeline",
-        "synmask.pipeline.gpus",
-        "synmask.pipeline.provenance",
-        "synmask.pipeline.training.lock",
-        "synmask.pipeline.training.progress",
-        "synmask.pipeline.verbs",
-    }
-)
-Chosen = frozenset[tuple[str, str]]  # a module that loads others by name, and one that it loads
+# The rooms and modules that cannot change a result, with all below them, and why. They import none that can
+# but for names and types.
+UNCOUNTED = {
+    "synmask.__main__": "starts the command line",
+    "synmask.pipeline.cli": "the command line, and verbs for people",
+    "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
+    "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
+    "synmask.pipeline.gpus": "reserves devices",
+    "synmask.pipeline.options": "reads the words of a command",
+    "synmask.pipeline.owner": "refuses a model of another run",
+    "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
+    "synmask.pipeline.provenance": "versions and commits: notes on a result",
+    "synmask.pipeline.training.board": "shows a training in TensorBoard",
+    "synmask.pipeline.training.lock": "excludes other processes",
+    "synmask.pipeline.training.progress": "shows a training in its log",
+    "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
+    "synmask.pipeline.verbs": "names verbs",
+    "synmask.pipeline.workflow": "plans jobs",
+}
+PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # nor these, but what is below them may
+# Importing module → what it imports that counts only for the jobs that ask for it (`Jobs.asked`).
+OPTIONAL = {
+    "synmask.pipeline.text.tokenise": {
+        "synmask.pipeline.text.segment",  # tokenisers that are external programs
+    },
+    "synmask.pipeline.translation.dataset": {
+        "synmask.pipeline.text.labels",  # for guides that read BPE labels
+        "synmask.pipeline.training.losses",  # masks, for systems that mask
+    },
+    "synmask.pipeline.translation.decode": {
+        "synmask.pipeline.syntax.annotations",  # for guides that read a parser's heads or distances
+    },
+    "synmask.pipeline.translation.task": {
+        "synmask.pipeline.syntax.annotations",
+        "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
+    },
+    "synmask.pipeline.translation.train": {
+        "synmask.pipeline.translation.valid_bleu",  # for trainings that validate by BLEU
+    },
+}
+# Modules that load others by name → the package of these, which count for the jobs that ask for them.
+BY_NAME = {
+    "synmask.guides": "synmask.guides",
+    "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
+}
+Asked = frozenset[str]  # the modules that a job asks for
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
 
 
 @cache
-def sources(verb: str, chosen: Chosen = frozenset()) -> tuple[str, ...]:
+def sources(verb: str, asked: Asked = frozenset()) -> tuple[str, ...]:
     """Paths of the source files that a step's results depend on.
 
     Args:
-        chosen: modules that are loaded by name here; they count if the step loads those that load them.
+        asked: modules that the job asks for; they count if the step reaches what imports or loads them.
 
     Raises:
         ValueError: there is no verb or module of this name.
@@ -49,20 +85,20 @@ def sources(verb: str, chosen: Chosen = frozenset()) -> tuple[str, ...]:
     left = {module_of(verb)}
     while left:
         found |= left
-        loaded = {module for one in left for module in imports(one)}
-        loaded |= {module for loader, module in chosen if loader in left}
-        left = loaded - found - PLUMBING
+        left = {module for one in left for module in _loaded(one, asked)} - found
     return tuple(sorted({path for module in found for path in _files(module)}))
 
 
 @cache
-def digest(verb: str, chosen: Chosen = frozenset()) -> str:
-    """A checksum of the names and the content of `sources(verb, chosen)`."""
-    lines = "\n".join(f"{path} {checksum(path)}" for path in sources(verb, chosen))
-    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+def digest(verb: str, asked: Asked = frozenset()) -> str:
+    """A checksum of the names of `sources(verb, asked)` and of what they compute."""
+    return _digest({path: checksum(path) for path in sources(verb, asked)})
 
 
-checksum = cache(sha256)  # each file is a source of many steps
+@cache  # each file is a source of many steps
+def checksum(path: str) -> str:
+    """A checksum of what a source file computes (workflow/essence.py)."""
+    return hashlib.sha256(_essence(Path(path)).encode()).hexdigest()
 
 
 def contents(paths: Iterable[str]) -> str:
@@ -70,14 +106,23 @@ def contents(paths: Iterable[str]) -> str:
     files = [
         file for path in paths for file in sorted(Path(path).rglob("*")) or [Path(path)] if file.is_file()
     ]
-    sums = (_unchanged(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
-    lines = "\n".join(f"{file} {one}" for file, one in zip(files, sums, strict=True))
-    return hashlib.sha256(lines.encode()).hexdigest()[:16] if lines else ""
+    sums = {str(file): _unchanged(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files}
+    return _digest(sums) if sums else ""
+
+
+def _digest(sums: dict[str, str]) -> str:
+    lines = "\n".join(f"{file} {one}" for file, one in sums.items())
+    return note(hashlib.sha256(lines.encode()).hexdigest()[:16], sums)
 
 
 @cache
 def _unchanged(file: Path, size: int, modified: int) -> str:
     return sha256(file)
+
+
+def uncounted(module: str) -> bool:
+    """Whether a module cannot change a result."""
+    return module in PACKAGES or any(module == one or module.startswith(f"{one}.") for one in UNCOUNTED)
 
 
 def path_of(module: str) -> Path:
@@ -89,11 +134,33 @@ def path_of(module: str) -> Path:
     raise ValueError(f"{module}: no such module in {ROOT}")
 
 
+def _loaded(module: str, asked: Asked) -> Iterator[str]:
+    """The modules that count because this one does."""
+    for one in imports(module):
+        if not uncounted(one) and (one in asked or one not in OPTIONAL.get(module, ())):
+            yield one
+    if package := BY_NAME.get(module):
+        yield from (one for one in asked if one.rpartition(".")[0] == package)
+
+
 @cache
 def _files(module: str) -> tuple[str, ...]:
-    """The file of a module and the files that it names, unless they are empty."""
+    """The file of a module and the files that it names, unless they compute nothing."""
     path = path_of(module)
-    return tuple(str(one) for one in (path, *_data(path)) if one.stat().st_size)
+    return tuple(str(one) for one in (path, *_data(path)) if _essence(one))
+
+
+def _essence(path: Path) -> str:
+    if path.suffix == ".py":
+        return _read(path)[1]
+    return essence.of_text(path.read_text(encoding="utf-8"), path.suffix)
+
+
+@cache
+def _read(path: Path) -> tuple[tuple[str, ...], str]:
+    """The modules that a Python file imports, and its essence."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return (*_imported(tree),), essence.of_python(tree, uncounted)
 
 
 def _data(path: Path) -> Iterator[Path]:
@@ -104,11 +171,9 @@ def _data(path: Path) -> Iterator[Path]:
                 yield from (other, *_data(other))
 
 
-@cache
 def imports(module: str) -> tuple[str, ...]:
     """The modules of synmask that a module imports anywhere but for its types, and its package."""
-    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
-    return (module.rpartition(".")[0], *_imported(tree))
+    return module.rpartition(".")[0], *_read(path_of(module))[0]
 
 
 def _imported(node: ast.AST) -> Iterator[str]:

@@ -1,0 +1,24 @@
+"""BLEU on the validation set during a training, for those that are asked for it."""
+
+from fairseq.trainer import Trainer
+
+from synmask.pipeline.evaluation.bleu import bleu
+from synmask.pipeline.text.bpe import join_subwords
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.inputs import batches
+
+
+def valid_bleu(trainer: Trainer) -> float:
+    """Tokenised BLEU of the validation set, decoded as the workflow decodes it; words are joined sub-words.
+
+    An empty sentence stays empty, and an unknown sub-word of a reference is right in no hypothesis.
+    """
+    model, task = trainer.get_model().eval(), trainer.task
+    data, decoding, words = task.dataset("valid"), task.settings.decoding, task.tgt_dict
+    search = BeamSearch([model], words, decoding)
+    hypotheses = [""] * len(data)
+    for batch in batches(data, model, decoding.max_tokens, least=2):
+        for number, found in zip(batch["id"].tolist(), search(batch), strict=True):
+            hypotheses[number] = join_subwords(words.string(found[0].tokens))
+    references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
+    return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score

@@ -1,0 +1,183 @@
+"""The essence of a source file: what it computes, without its words and its layout.
+
+Of Python that is the syntax tree without docstrings, comments, annotations, imports of modules that do not
+count, and the words of errors; of C++ and Java, all tokens but comments; of other files, all of the text.
+"""
+
+import ast
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+# Names from these stand in annotations; importing them does nothing else.
+FOR_TYPES = frozenset({"collections.abc", "typing"})
+IN_CLASSES = frozenset({"ClassVar", "InitVar", "KW_ONLY"})  # annotations that change what a dataclass does
+LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})  # parts of nodes
+TOKEN = re.compile(
+    r"""(?P<words>//[^\n]*|/\*.*?\*/|\s+)
+    | ^[ \t]*\#(?:[^\n\\]|\\.)*\n       # a directive ends with its line
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | [\w.]+
+    | <<=|>>=|<=>|\.\.\.|->\*|::|\+\+|--|->|<<|>>|[-+*/%&|^=!<>]=|&&|\|\| | .""",
+    re.X | re.S | re.M,
+)
+
+
+def of_python(tree: ast.Module, uncounted: Callable[[str], bool]) -> str:
+    """The essence of a Python file by its syntax tree, which is changed; empty if it computes nothing.
+
+    Args:
+        uncounted: whether a module of this name cannot change a result.
+    """
+    out: list[str] = []
+    if body := Essence(uncounted).visit(tree).body:
+        _write(body, out)
+    return " ".join(out)
+
+
+def of_text(text: str, kind: str) -> str:
+    """The essence of a file that is not Python's; `kind`: the ending of its name."""
+    if kind not in (".cpp", ".java"):
+        return text
+    return "\n".join(found[0].strip() for found in TOKEN.finditer(text) if not found["words"])
+
+
+def _write(node: Any, out: list[str]) -> None:
+    """Append a syntax tree to `out`, the same in all versions of Python that read the same tree."""
+    if isinstance(node, ast.AST):
+        out.append(f"({node.__class__.__name__}")
+        for name in _parts(node.__class__):
+            part = getattr(node, name, None)
+            if part is not None and part != []:
+                out.append(name)
+                _write(part, out)
+        out.append(")")
+    elif isinstance(node, list):
+        out.append("[")
+        for one in node:
+            _write(one, out)
+        out.append("]")
+    else:
+        out.append(repr(node))
+
+
+@cache
+def _parts(kind: type[ast.AST]) -> list[str]:
+    return [name for name in kind._fields if name not in LEFT_OUT]
+
+
+class Essence(ast.NodeTransformer):
+    """Leaves out of a syntax tree what cannot change a result."""
+
+    def __init__(self, uncounted: Callable[[str], bool]) -> None:
+        self.uncounted = uncounted
+        self.in_class = False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        """Docstrings go; of what is printed on stderr, the words."""
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
+            return None
+        return self.generic_visit(Wordless().visit(node) if _is_said(node.value) else node)
+
+    def visit_Pass(self, node: ast.Pass) -> None:
+        """It does the same as a docstring."""
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return self.generic_visit(Wordless().visit(node))
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return None
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | None:
+        node.names = [name for name in node.names if not self._for_words(name.name)]
+        return node if node.names else None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        node.names = [name for name in node.names if not self._for_words(f"{node.module}.{name.name}")]
+        return node if node.names and node.module not in FOR_TYPES else None
+
+    def _for_words(self, name: str) -> bool:
+        return name.startswith("synmask.") and self.uncounted(name)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """In a class, such a line makes a field of a dataclass; elsewhere it is like one without a type."""
+        if not self.in_class:
+            self.generic_visit(node)
+            return ast.Assign([node.target], node.value) if node.value else ast.Expr(node.target)
+        names = {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
+        node.annotation = ast.Constant(sorted(names & IN_CLASSES))
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer, self.in_class = self.in_class, True
+        self.generic_visit(node)
+        self.in_class = outer
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer, self.in_class = self.in_class, False
+        node.returns = None
+        self.generic_visit(node)
+        node.body = _without_unused_words(node.body)
+        self.in_class = outer
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+
+class Wordless(ast.NodeTransformer):
+    """Leaves the text out of a statement: an error's words, a note's."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")
+
+
+def _is_said(node: ast.AST) -> bool:
+    """Whether it is a call of `print` to stderr."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+        and any(
+            option.arg == "file" and ast.unparse(option.value) == "sys.stderr" for option in node.keywords
+        )
+    )
+
+
+class _Unused(ast.NodeTransformer):
+    """Leaves out assignments of text to names that are not `used`."""
+
+    def __init__(self, used: set[str]) -> None:
+        self.used = used
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node  # its names are attributes
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        names = {one.id if isinstance(one, ast.Name) else None for one in node.targets}
+        unused = None not in names and not names & self.used
+        return None if unused and _is_text(node.value) else node
+
+
+def _without_unused_words(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a function without text that only errors and notes have used."""
+    function, used = ast.Module(body, []), set()
+    for one in ast.walk(function):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            used.add(one.id)
+        elif isinstance(one, ast.Global | ast.Nonlocal):
+            used.update(one.names)
+    return _Unused(used).visit(function).body
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
