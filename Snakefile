@@ -92,7 +92,14 @@ for made in workflow.rules:
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
+
+onstart:
+    records.keep()  # what results are made from
+
+
 # for the terminal: the hours of a dry run, and suggestions for a target that does not exist
 terminal.WORKFLOW.hours = training_hours
+terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag)
+terminal.WORKFLOW.because = why
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)

@@ -24,7 +24,7 @@ from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 EVERY = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
-SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ")
+SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:")
 TOLD = (
     "Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Waiting at most",
     "Will exit after",
@@ -80,7 +80,7 @@ class LogHandler(LogHandlerBase):
         colour = {"no_color": True} if common.nocolor else {}
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
-        self.executing, self.reasons = False, ""
+        self.executing = False
         self.handlers = {
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,
@@ -97,6 +97,8 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
             record.msg, record.args = line, None
         if self.own:
+            if event == LogEvent.JOB_INFO:
+                record.reason = terminal.WORKFLOW.because(record.jobid) or record.reason
             self.own.setFormatter(self.formatter)
             self.own.emit(record)
             return
@@ -124,7 +126,7 @@ class LogHandler(LogHandlerBase):
         if not self.run.counts:
             return []
         if self.common_settings.dryrun:
-            return [*terminal.forecast(self.run.counts, self.reasons)]
+            return [*terminal.forecast(self.run.counts)]
         return [f"{head:<8} {words}" for head, words in self.run.ending()]
 
     def _say(self, text: str, style: str | None = None) -> None:
@@ -135,8 +137,6 @@ class LogHandler(LogHandlerBase):
         text = self.format(record).strip()
         if text.startswith("Complete log(s): "):
             self.run.log = os.path.relpath(text.removeprefix("Complete log(s): "))
-        elif text.startswith("Reasons:"):
-            self.reasons = text
         elif text.startswith(INTERRUPTED):
             self.run.interrupted = True
             self._say("stopping: trainings save where they are")

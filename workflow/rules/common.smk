@@ -5,7 +5,7 @@ import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 
 from synmask.pipeline.config.blame import fault
 from synmask.pipeline.config.faults import Fault
@@ -17,7 +17,7 @@ from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.workflow import hours, slurm, terminal
+from synmask.pipeline.workflow import hours, reasons, records, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
 
@@ -120,6 +120,17 @@ def training_hours():
     """The hours of the jobs of a dry run, in one line."""
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
+
+
+@cache
+def numbered_jobs():
+    return {job.jobid: job for job in workflow.dag.needrun_jobs(exclude_finished=False)}
+
+
+def why(number):
+    """Why the job with this number runs again, in words."""
+    job = numbered_jobs().get(number)
+    return reasons.because(workflow.dag, job) if job else ""
 
 
 def check_free(target):

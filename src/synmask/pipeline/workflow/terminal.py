@@ -38,6 +38,8 @@ class WORKFLOW:
     """Facts about the workflow that the Snakefile and workflow/slurm.py provide."""
 
     hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
+    reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again
+    because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
     targets: Sequence[str] = ()  # that have a name
     on_slurm = False  # whether jobs go to SLURM
@@ -238,7 +240,7 @@ def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, si
     return "\n".join(lines)
 
 
-def forecast(counts: Mapping[str, int], reasons: str) -> Iterator[str]:
+def forecast(counts: Mapping[str, int]) -> Iterator[str]:
     """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
@@ -250,9 +252,7 @@ def forecast(counts: Mapping[str, int], reasons: str) -> Iterator[str]:
         hours = f"hours unknown: {error}"
     if hours:
         yield hours
-    for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
-        if reason not in ("input files updated by another job", "output files have to be generated"):
-            yield f"{reason}: {rules}"
+    yield from WORKFLOW.reasons()
     yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 

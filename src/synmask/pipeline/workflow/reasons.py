@@ -1,0 +1,130 @@
+"""Why jobs run again, in words: which files changed, which settings have other values.
+
+Snakemake 9.27 keeps the parameters of each output's job and says which of them differ, without names. Here
+digests among them become the files behind them (`records`), and JSON the keys whose values differ.
+"""
+
+import json
+from ast import literal_eval
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from synmask.pipeline.config.schema import flat
+from synmask.pipeline.workflow import records
+
+SHOWN = 3  # names or values per reason
+DIGEST = 16  # digits of a digest
+WORDS = 60  # characters of a value
+
+
+def grouped(dag: Any) -> list[str]:
+    """A line for the jobs of a rule that run again for the same reason: "train (6): … changed"."""
+    jobs = (job for job in dag.needrun_jobs(exclude_finished=False))
+    counts = Counter((job.rule.name, because(dag, job)) for job in jobs)
+    return [f"{rule} ({count}): {words}" for (rule, words), count in counts.items() if words]
+
+
+def because(dag: Any, job: Any) -> str:
+    """Why a job runs again that is done already; empty: it is new, or runs since another one does."""
+    return _some([*dict.fromkeys(_reasons(dag, job))])
+
+
+def _reasons(dag: Any, job: Any) -> Iterator[str]:
+    reason, persistence = dag.reason(job), dag.workflow.persistence
+    if reason.forced:
+        yield "forced"
+    for path in sorted(map(str, reason.updated_input - reason.updated_input_run)):
+        yield f"{path} changed"
+    if reason.params_changed:
+        names = {repr(value): name for name, value in job.params.items()}
+        yield from changed(reason.params_changed.only_old, reason.params_changed.only_new, names)
+    if reason.input_changed:
+        before = {path for output in job.output for path in persistence.input(output) or ()}
+        now = {*map(str, job.input)}
+        yield from (f"{path} is no longer read" for path in sorted(before - now))
+        yield from (f"{path} is read, too" for path in sorted(now - before))
+    if reason.code_changed:
+        yield "its command changed"
+    if reason.software_stack_changed:
+        yield "its environment changed"
+
+
+def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | None = None) -> Iterator[str]:
+    """In words how a job's parameters differ, which Snakemake keeps as Python writes them.
+
+    Args:
+        names: parameter → its name.
+
+    >>> [*changed(["'{\\"beam\\": 5}'"], ["'{\\"beam\\": 4}'"])]
+    ['beam 5 → 4']
+    >>> [*changed(["300"], ["400"], {"400": "merges"})]
+    ['merges 300 → 400']
+    """
+    names = names or {}
+    before, after = _Values(old), _Values(new)
+    yield from before.files_changed(after)
+    yield from before.keys_changed(after)
+    left = [*before.others], [*after.others]
+    if len(left[0]) == len(left[1]) == 1:
+        name = names.get(left[1][0], "a parameter")
+        yield f"{name} {_short(left[0][0])} → {_short(left[1][0])}"
+    else:
+        yield from (f"{names.get(value, 'a parameter')} {_short(value)}" for value in left[1])
+        yield from (f"no longer {_short(value)}" for value in left[0] if not left[1])
+
+
+class _Values:
+    """Parameters by their kind: digests, JSON objects, and others."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self.files: dict[str, str] = {}  # behind all digests
+        self.unknown = False  # whether there is a digest without a record
+        self.keys: dict[str, Any] = {}
+        self.others: list[str] = []
+        for value in sorted(values):
+            text = literal_eval(value)
+            if isinstance(text, str) and _is_digest(text):
+                self.unknown |= (found := records.behind(text)) is None
+                self.files |= found or {}
+            elif isinstance(keys := _read(text), dict):
+                self.keys |= flat(keys)
+            else:
+                self.others.append(value)
+
+    def files_changed(self, after: "_Values") -> Iterator[str]:
+        """Which files behind digests are other ones."""
+        if self.unknown:
+            yield "code changed since a version that kept no record of it"
+            return
+        names = [*dict.fromkeys([*self.files, *after.files])]
+        differing = [name for name in names if self.files.get(name) != after.files.get(name)]
+        if differing:
+            yield f"{_some(differing)} changed"
+
+    def keys_changed(self, after: "_Values") -> Iterator[str]:
+        """Which keys in JSON have other values."""
+        for key in dict.fromkeys([*self.keys, *after.keys]):
+            if self.keys.get(key) != after.keys.get(key):
+                values = (_short(json.dumps(found.get(key, None))) for found in (self.keys, after.keys))
+                yield f"{key.removeprefix('settings.')} {' → '.join(values)}"
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == DIGEST and {*text} <= {*"0123456789abcdef"}
+
+
+def _read(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WORDS else f"{text[:WORDS]}…"

@@ -1,0 +1,59 @@
+"""Why jobs run again, in words."""
+
+import json
+
+import pytest
+
+from synmask.pipeline.workflow import records
+from synmask.pipeline.workflow.reasons import changed
+
+OLD, NEW = "0123456789abcdef", "fedcba9876543210"
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(records, "_known", {})
+    monkeypatch.setattr(records, "_kept", False)
+
+
+def test_a_digest_is_told_by_the_files_behind_it():
+    records.note(OLD, {"a.py": "1", "b.py": "1", "gone.py": "1"})
+    records.keep()  # as a run does
+    records._known.clear()
+    records.note(NEW, {"a.py": "2", "b.py": "1", "new.py": "1"})  # as the next call does
+    assert [*changed([repr(OLD)], [repr(NEW)])] == ["a.py, gone.py, new.py changed"]
+
+
+def test_what_is_known_later_is_kept_at_once(tmp_path):
+    records.keep()
+    records.note(OLD, {"a.py": "1"})
+    assert json.loads((tmp_path / f"results/logs/sources/{OLD}.json").read_text()) == {"a.py": "1"}
+
+
+def test_a_plan_keeps_nothing(tmp_path):
+    records.note(OLD, {"a.py": "1"})
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_digest_without_a_record_says_so():
+    records.note(NEW, {"a.py": "1"})
+    assert [*changed([repr(OLD)], [repr(NEW)])] == ["code changed since a version that kept no record of it"]
+
+
+def test_settings_are_told_by_their_keys():
+    old = {"decoding": {"beam": 5, "length_penalty": 1.0}, "settings": {"training": {"lr": 0.1}}, "gone": [1]}
+    new = {"decoding": {"beam": 4, "length_penalty": 1.0}, "settings": {"training": {"lr": 0.2}}}
+    found = [*changed([repr(json.dumps(old))], [repr(json.dumps(new))])]
+    assert found == ["decoding.beam 5 → 4", "training.lr 0.1 → 0.2", "gone [1] → null"]
+
+
+def test_other_parameters_are_told_by_their_names():
+    assert [*changed(["300"], ["400"], {"400": "merges"})] == ["merges 300 → 400"]
+    assert [*changed([], ["'--lowercase'"], {"'--lowercase'": "lowercase"})] == ["lowercase '--lowercase'"]
+
+
+def test_long_lists_are_cut():
+    records.note(OLD, {f"{number}.py": "1" for number in range(9)})
+    records.note(NEW, {f"{number}.py": "2" for number in range(9)})
+    assert [*changed([repr(OLD)], [repr(NEW)])] == ["0.py, 1.py, 2.py and 6 more changed"]
