@@ -20,7 +20,7 @@ from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.task import translation_config
-from synmask.pipeline.translation.train import valid_bleu
+from synmask.pipeline.translation.valid_bleu import valid_bleu
 
 KEEP = 2
 DOCS = Path(__file__).parents[2] / "docs/workflow.md"
