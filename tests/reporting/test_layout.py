@@ -7,13 +7,13 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
+from synmask.pipeline.config.base import arrow
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.layout import (
     LATEX,
     WIDEST,
     Layout,
     Value,
-    arrow,
     highest,
     read_tables,
     write_tables,

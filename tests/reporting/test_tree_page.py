@@ -51,7 +51,7 @@ def path(svg, kind):
 
 def test_every_sentence_with_its_trees_from_short_to_long(trees, parses):
     text = page("Trees", trees, {"Grammar <1>": parses})
-    heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
+    heads = re.findall('<summary class="tree-text" dir="auto">(.*?)</summary>', text)
     assert heads == ["3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
     assert "Grammar &lt;1&gt; (1 of 1 found, F1 100.0)" in text
     assert "gold (1 constituents that count)" in text
@@ -74,7 +74,7 @@ def test_a_sentence_without_words_is_left_out(trees, parses):
     trees += [flat_tree([]), *trees_of(["(())"], "gold"), *trees_of(["(S (UH yes))"], "gold")]
     parses += [Parse([], [], 0.0, [], [], []), parses[0], Parse(["yes"], [], 1.0, [0], [1.0], [[]])]
     text = page("Trees", trees, {"A": parses})
-    heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
+    heads = re.findall('<summary class="tree-text" dir="auto">(.*?)</summary>', text)
     assert heads == ["6. yes", "3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
     assert "<summary" not in page("Trees", trees[3:4], {"A": parses[3:4]})
 
@@ -126,7 +126,7 @@ def test_the_sentences_are_spread_over_all_lengths():
     trees = [Tree("S", tuple(Tree("N", ("w",)) for _ in range(1 + number % 50))) for number in range(200)]
     parses = [Parse(tree.leaves(), [1.0] * (len(tree.leaves()) - 1), 2) for tree in trees]
     heads = re.findall(
-        '<summary class="tree-text">[0-9]+. (.*?)</summary>', page("Trees", trees, {"A": parses})
+        '<summary class="tree-text" dir="auto">[0-9]+. (.*?)</summary>', page("Trees", trees, {"A": parses})
     )
     lengths = [len(head.split()) for head in heads]
     assert len(lengths) == 20

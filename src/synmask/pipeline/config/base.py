@@ -33,6 +33,13 @@ def sides(direction: str) -> tuple[str, str]:
     return source, target
 
 
+def arrow(direction: str) -> str:
+    """A direction for readers: "de-en" becomes "De→En", "pt-BR-en" "Pt-BR→En"; others stay as they are."""
+    if not re.fullmatch(DIRECTION, direction):
+        return direction
+    return "→".join(language[0].upper() + language[1:] for language in sides(direction))
+
+
 def distinct(values: Sequence[T]) -> Sequence[T]:
     """Reject duplicates: they would count twice in means, or run twice."""
     for place, value in enumerate(values):

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
 from synmask.pipeline.reporting.entries import ExperimentPlan, PagePlan, TrainingRun
-from synmask.pipeline.reporting.layout import arrow, probability, signed
+from synmask.pipeline.reporting.layout import probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
 TITLES = {"sacrebleu": METRICS["sacrebleu"].label, "f1_words": "F1 of trees (words)"}

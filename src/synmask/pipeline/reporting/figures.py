@@ -3,6 +3,10 @@
 The same data gives the same bytes.
 """
 
+import re
+import warnings
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +15,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager, get_font
 
-from synmask.pipeline.config.base import Line
+from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json, writing
+from synmask.pipeline.languages import note
 from synmask.pipeline.options import Figure as Place
 from synmask.pipeline.options import Json, Labels, OneOrMore, labels_of, together
-from synmask.pipeline.reporting.layout import arrow, write_csv
+from synmask.pipeline.reporting.html import shown
+from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
 
@@ -68,6 +75,7 @@ def curves_figure(
         ],
         ignore_index=True,
     )
+    mpl.rcParams["font.family"] = fonts_for(named.values())
     figure, places = panels(len(LOSSES), width=4.6, height=3.4)
     count = data["system"].nunique()
     for axes, (column, title) in zip(places, LOSSES.items(), strict=True):
@@ -145,10 +153,12 @@ def distribution_figure(*, distribution: Path, title: Line, output: Place) -> No
         distribution: Output of `parse`.
         title: Heading of the figure.
     """
-    shown = read_distribution(distribution)
-    if not shown.tokens:
+    read = read_distribution(distribution)
+    if not read.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
-    tokens, matrix, count = shown.tokens, np.array(shown.distribution), len(shown.tokens)
+    matrix, count = np.array(read.distribution), len(read.tokens)
+    tokens = [*map(shown, read.tokens)]
+    mpl.rcParams["font.family"] = fonts_for([title, *tokens])
     figure = Figure(figsize=(0.32 * count + 3, 0.32 * count + 2), layout="constrained")
     axes = figure.subplots()
     top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
@@ -171,11 +181,36 @@ def distribution_figure(*, distribution: Path, title: Line, output: Place) -> No
     figure.colorbar(image, ax=axes, label="Probability")
     rows = [
         (row + 1, token, column + 1, parent, matrix[row, column])
-        for row, token in enumerate(tokens)
-        for column, parent in enumerate(tokens)
+        for row, token in enumerate(read.tokens)
+        for column, parent in enumerate(read.tokens)
     ]
     heads = ["token_position", "token", "parent_position", "parent", "probability"]
     save(figure, output, pd.DataFrame(rows, columns=heads))
+
+
+def fonts_for(texts: Iterable[str]) -> list[str]:
+    """The font of all figures, and after it one of this machine with the characters that it lacks.
+
+    If there is none, a note on stderr says which characters will be boxes.
+    """
+    font = STYLE["font.family"]
+    needed = {ord(one) for text in texts for one in text if not one.isspace()}
+    lacking = needed - _characters(fontManager.findfont(font))
+    if not lacking:
+        return [font]
+    for other in sorted(fontManager.ttflist, key=lambda other: (other.name, other.fname)):
+        if not other.name.startswith("Last Resort") and lacking <= _characters(other.fname):
+            return [font, other.name]
+    boxes = " ".join(map(chr, sorted(lacking)[:10])) + (" …" if len(lacking) > 10 else "")
+    note(f"no font here has {boxes}, so a figure shows boxes; install one, such as Debian's fonts-noto-cjk")
+    warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said once
+    return [font]
+
+
+@cache
+def _characters(path: str) -> frozenset[int]:
+    """The code points that a font file has."""
+    return frozenset(get_font(path).get_charmap())
 
 
 def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.ndarray]:
@@ -185,9 +220,10 @@ def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.nda
 
 
 def _legend_below(figure: Figure, axes: Axes) -> None:
-    """A legend of `axes` below all panels, at most four entries per row."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+    """A legend of `axes` below all panels, at most four entries per row; a label may begin with "_"."""
+    named = (line for line in axes.get_lines() if not re.match("_child[0-9]", line.get_label()))
+    lines = {line.get_label(): line for line in named}
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(len(lines), 4))
 
 
 def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:

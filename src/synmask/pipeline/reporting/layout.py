@@ -10,13 +10,13 @@ from pathlib import Path
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
-from synmask.pipeline.languages import DIRECTION
 
 WIDEST = 8  # columns of numbers
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
+    "`": r"\textasciigrave{}",
+    "\0": "{}",
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -151,13 +151,6 @@ def _shows(value: Value) -> bool:
     return value.text != "–"
 
 
-def arrow(direction: str) -> str:
-    """A direction for readers: "de-en" becomes "De→En"; other names stay as they are."""
-    if not re.fullmatch(DIRECTION, direction):
-        return direction
-    return "→".join(language[0].upper() + language[1:] for language in sides(direction))
-
-
 def write_tables(out: Path, tables: Sequence[Layout]) -> None:
     """Write OUT.md, OUT.tex and, for the page, OUT.json.
 
@@ -189,9 +182,10 @@ def read_tables(path: Path) -> list[Layout]:
 
 
 def escape(text: str) -> str:
-    """Escape text for LaTeX; text between backquotes is code."""
-    parts = ["".join(LATEX.get(character, character) for character in part) for part in text.split("`")]
-    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
+    """Escape text for LaTeX, where two hyphens would be a dash, and [ or * at a row's start arguments of
+    the \\\\ before it."""
+    apart = re.sub(r"^(?=[\[*])|(?<=-)(?=-)|(?<=')(?=')", "\0", text)
+    return "".join(LATEX.get(character, character) for character in apart)
 
 
 def plain(text: str) -> str:
@@ -199,10 +193,21 @@ def plain(text: str) -> str:
     return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
+def _parts(note: str) -> list[str]:
+    """Text, code, text, …: what stands between single backquotes in a note is code."""
+    return re.split(r"(?<!`)`([^`]+)`(?!`)", note)
+
+
 def _note(text: str) -> str:
-    """Escape a note for Markdown; text between single backquotes stays code."""
-    parts = re.split(r"((?<!`)`[^`]+`(?!`))", text)
-    return "".join(part if place % 2 else plain(part).replace(r"\|", "|") for place, part in enumerate(parts))
+    """Escape a note for Markdown."""
+    parts = enumerate(_parts(text))
+    return "".join(f"`{part}`" if place % 2 else plain(part).replace(r"\|", "|") for place, part in parts)
+
+
+def _latex_note(text: str) -> str:
+    """Escape a note for LaTeX."""
+    parts = enumerate(map(escape, _parts(text)))
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in parts)
 
 
 def _markdown(table: Layout) -> list[str]:
@@ -239,7 +244,7 @@ def _latex(table: Layout) -> list[str]:
         lines += [*_tabular(block), r"}\par\smallskip"]
     if table.notes:
         lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
-        lines += [rf"{escape(note)}\par" for note in table.notes]
+        lines += [rf"{_latex_note(note)}\par" for note in table.notes]
         lines.append(r"\end{minipage}")
     return [*lines, r"\end{table}"]
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
-from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
+from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 

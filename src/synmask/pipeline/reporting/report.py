@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from synmask.pipeline.config.base import sides
+from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.options import Json
@@ -31,7 +31,7 @@ from synmask.pipeline.reporting.entries import (
 )
 from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
-from synmask.pipeline.reporting.layout import arrow, probability, read_tables, signed
+from synmask.pipeline.reporting.layout import probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
 TITLES = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import TESTED, Column, Plan, asked_runs
@@ -18,7 +19,7 @@ from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Json
 from synmask.pipeline.reporting import runs as results
-from synmask.pipeline.reporting.layout import Layout, Value, arrow, highest, write_csv, write_tables
+from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
 

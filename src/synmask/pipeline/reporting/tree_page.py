@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from html import escape
+from html import escape as escaped
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from rich.cells import cell_len
 
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import OneOrMore
-from synmask.pipeline.reporting.html import part, render, spread
+from synmask.pipeline.reporting.html import part, render, shown, spread
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,
     Drawing,
@@ -28,6 +29,10 @@ FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
+
+
+def escape(text: str) -> str:
+    return escaped(shown(text))
 
 
 def tree_page(
@@ -78,8 +83,7 @@ def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> 
             drawn = _drawn(drawing, sentence, parses.get(title))
             trees.append((Markup(escape(sentence.heading(title, "{f1}"))), drawn))
         text = Markup(escape(" ".join(gold[number].leaves())))
-        shown = place == len(chosen) // 2
-        yield {"number": number + 1, "text": text, "trees": trees, "shown": shown}
+        yield {"number": number + 1, "text": text, "trees": trees, "open": place == len(chosen) // 2}
 
 
 def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
@@ -95,7 +99,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
         heading = escape(sentence.heading(title, "green"))
         parts.append(f'<text x="4" y="{top + FONT}" style="text-anchor:start">{heading}</text>')
         parts.append(f'<g transform="translate(0 {top + STEP})">{content}</g>')
-        top, wide = top + STEP + height + FONT, max(wide, width, LETTER * len(heading))
+        top, wide = top + STEP + height + FONT, max(wide, width, LETTER * cell_len(heading))
     style = part("tree_page.css").replace("Canvas", "white")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tree-svg" width="{wide:.0f}" height="{top}" '
@@ -171,10 +175,10 @@ def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
 
 def _places(drawing: Drawing) -> tuple[list[float], float]:
     """x of each leaf, far enough apart for words and labels; and the total width."""
-    widths = [LETTER * max(len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
+    widths = [LETTER * max(cell_len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
     for node in drawing.nodes:
         covered = [leaf for leaf, (start, end) in enumerate(drawing.bounds) if node.start <= start < node.end]
-        lack = (LETTER * len(node.label) + 10) / len(covered)
+        lack = (LETTER * cell_len(node.label) + 10) / len(covered)
         for leaf in covered:
             widths[leaf] = max(widths[leaf], lack)
     ends, end = [], 0.0

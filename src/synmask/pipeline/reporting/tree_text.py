@@ -1,5 +1,8 @@
 """Trees for the terminal: one line per leaf, the root at the left, bars for heights and distances."""
 
+from rich.cells import cell_len
+
+from synmask.pipeline.reporting.html import shown
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
 
@@ -26,17 +29,23 @@ def draw(sentence: SentenceTrees, parses: dict[str, Parse]) -> str:
 def _with_bars(texts: list[str], parse: Parse) -> list[str]:
     """Add to each line the height, if there are heights, and the distance to the next sub-word."""
     columns = bars(parse)
-    width = max(map(len, texts))
+    width = max(map(cell_len, texts))
     heads = [f"  {'distance to the next' if name == 'distance' else name:<{BAR}}" for name in columns]
     lines = [" " * width + "".join(heads)]
     for text, *values in zip(texts, *columns.values(), strict=True):
-        lines.append(f"{text:<{width}}" + "".join(f"  {'▇' * round(BAR * value):<{BAR}}" for value in values))
+        drawn = "".join(f"  {'▇' * round(BAR * value):<{BAR}}" for value in values)
+        lines.append(_filled(text, " ", width) + drawn)
     return [line.rstrip() for line in lines]
+
+
+def _filled(text: str, sign: str, width: int) -> str:
+    """The text, filled up to a width in columns of the terminal: Chinese characters take two."""
+    return text + sign * (width - cell_len(text))
 
 
 def _tree(drawing: Drawing) -> list[str]:
     """Lines of leaves with their branches: one column per depth, as wide as its widest label."""
-    nodes = drawing.nodes
+    nodes = [node._replace(label=shown(node.label)) for node in drawing.nodes]
     depth = [0] * len(nodes)
     for number in reversed(range(len(nodes))):
         for child in nodes[number].children:
@@ -44,7 +53,8 @@ def _tree(drawing: Drawing) -> list[str]:
                 depth[child] = depth[number] + 1
     columns = max(depth, default=-1) + 1
     width = [
-        max(len(node.label) for node, d in zip(nodes, depth, strict=True) if d == c) for c in range(columns)
+        max(cell_len(node.label) for node, d in zip(nodes, depth, strict=True) if d == c)
+        for c in range(columns)
     ]
     cells = [[" " * (width[c] + 1) for c in range(columns)] for _ in drawing.leaves]
     deepest = [0] * len(drawing.leaves)  # columns that branches of each leaf take
@@ -54,13 +64,13 @@ def _tree(drawing: Drawing) -> list[str]:
         starts = [~child if child < 0 else line_of[nodes[child].start] for child in node.children]
         deepest[starts[0]] = max(deepest[starts[0]], column + 1)
         branch = first if len(starts) > 1 else "─"
-        cells[starts[0]][column] = f"{node.label:─<{width[column]}}{branch}"
+        cells[starts[0]][column] = _filled(node.label, "─", width[column]) + branch
         for line in range(starts[0] + 1, starts[-1] + 1):
             mark = last if line == starts[-1] else fork if line in starts else through
             cells[line][column] = " " * width[column] + mark
             if line in starts:
                 deepest[line] = max(deepest[line], column + 1)
     return [
-        "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {leaf}"
+        "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {shown(leaf)}"
         for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
-from synmask.pipeline.config.base import sides
+from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import PARSED, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
@@ -188,7 +188,7 @@ class Targets:
     def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
         """Heading and path of the pages of induced trees, with gold trees beside them."""
         return [
-            (f"Trees, {name.title().replace('-', '→')}", f"{FIGURES}/{experiment}-{name}-trees.html")
+            (f"Trees, {arrow(name)}", f"{FIGURES}/{experiment}-{name}-trees.html")
             for name in self.entry(experiment).directions
             if self.inducing(experiment) and self.gold_trees(experiment, name)
         ]
