@@ -95,6 +95,8 @@ def _silence() -> None:
 _import_fairseq()
 sys.modules["fairseq.trainer"].NanDetector = contextlib.nullcontext
 _dataset = sys.modules["fairseq.data.indexed_dataset"].MMapIndexedDataset
-del _dataset.__del__, _dataset.Index.__del__
+for _kind in (_dataset, _dataset.Index):
+    if "__del__" in vars(_kind):  # it is not where a process imports this module again
+        del _kind.__del__
 _silence()
 torch.serialization.add_safe_globals([argparse.Namespace])
