@@ -22,17 +22,20 @@ F1 = [
         "f1_words",
     ),
 ]
-PANELS = [
-    ("Multi30k, small model: difference in BLEU", BLEU, -1.5, 3.5),
-    ("Difference in F1 from right-branching trees", F1, -35.0, 35.0),
+PANELS = [  # head, contrasts, the ends of the axis, its ticks
+    ("Multi30k, small model: difference in BLEU", BLEU, (-1.5, 3.5), range(-1, 4)),
+    ("Difference in F1 from right-branching trees", F1, (-35.0, 35.0), range(-30, 31, 15)),
 ]
-WIDTH, ROW, LEFT, RIGHT = 1000, 25, 350, 640  # in px; intervals are drawn between LEFT and RIGHT
+WIDTH, ROW = 900, 26  # in px
+LEFT, RIGHT, NUMBERS, VERDICT = 320, 540, 556, 775  # intervals are drawn between LEFT and RIGHT
 STYLE = """
-text { font: 14px sans-serif; fill: #1f2328; } .head { font-weight: bold; } .zero { stroke: #8c959f; }
-.interval { stroke: #0969da; stroke-width: 2; } .ours { fill: #0969da; }
-.paper { fill: none; stroke: #bc4c00; stroke-width: 2; }
+text { font: 15px sans-serif; fill: #1f2328; } .head { font-weight: bold; }
+.tick { font-size: 13px; text-anchor: middle; }
+.grid { stroke: #d1d9e0; } .zero { stroke: #656d76; }
+.interval { stroke: #0969da; stroke-width: 2; } .ours { fill: #0969da; } .paper { fill: #bc4c00; }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3; } .interval { stroke: #58a6ff; } .ours { fill: #58a6ff; } .paper { stroke: #f0883e; }
+text { fill: #e6edf3; } .grid { stroke: #3d444d; } .zero { stroke: #9198a1; }
+.interval { stroke: #58a6ff; } .ours { fill: #58a6ff; } .paper { fill: #f0883e; }
 }
 """
 
@@ -49,40 +52,61 @@ def signed(value: str) -> str:
     return f"{float(value):+.2f}".replace("-", "−")
 
 
+def paper(x: float, y: float) -> str:
+    """The mark of the paper's gain: a diamond."""
+    return f'<path class="paper" d="M{x:.1f} {y - 6} l6 6 -6 6 -6 -6z"/>'
+
+
+def panel(
+    head: str, shown: list[tuple[str, ...]], ends: tuple[float, float], ticks: range, y: int
+) -> list[str]:
+    """The contrasts under `head`, drawn below `y`, on an axis with `ticks`."""
+    rows = contrasts()
+
+    def x(value: str | float) -> float:
+        return LEFT + (float(value) - ends[0]) / (ends[1] - ends[0]) * (RIGHT - LEFT)
+
+    bottom = y + ROW * (len(shown) + 1) + 2
+    parts = [f'<text class="head" x="4" y="{y + 18}">{head}</text>']
+    for tick in ticks:
+        kind, at = ("grid" if tick else "zero"), f"{x(tick):.1f}"
+        number = f"{tick:+d}".replace("-", "−") if tick else "0"
+        parts += [
+            f'<line class="{kind}" x1="{at}" x2="{at}" y1="{y + ROW}" y2="{bottom}"/>',
+            f'<text class="tick" x="{at}" y="{bottom + 14}">{number}</text>',
+        ]
+    for line, (label, *key) in enumerate(shown, start=1):
+        row, top = rows[tuple(key)], y + ROW * line
+        middle, base = top + ROW // 2, top + 18
+        parts += [
+            f'<text x="4" y="{base}">{label}</text>',
+            f'<path class="interval" d="M{x(row["low"]):.1f} {middle} H{x(row["high"]):.1f}"/>',
+            f'<circle class="ours" cx="{x(row["difference"]):.1f}" cy="{middle}" r="4"/>',
+        ]
+        if row["gain"]:
+            parts += [paper(x(row["gain"]), middle)]
+        numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
+        parts += [f'<text x="{NUMBERS}" y="{base}">{numbers}</text>']
+        parts += [f'<text class="head" x="{VERDICT}" y="{base}">{row["verdict"]}</text>']
+    return parts
+
+
 def draw() -> str:
-    rows, parts, y = contrasts(), [], 0
-    for head, shown, low, high in PANELS:
-
-        def x(value: str | float, low: float = low, high: float = high) -> str:
-            return f"{LEFT + (float(value) - low) / (high - low) * (RIGHT - LEFT):.1f}"
-
-        y += ROW
-        parts += [f'<text class="head" x="4" y="{y - 7}">{head}</text>']
-        end = y + ROW * len(shown)
-        parts += [f'<line class="zero" x1="{x(0)}" x2="{x(0)}" y1="{y - 3}" y2="{end - 3}"/>']
-        for label, *key in shown:
-            row = rows[tuple(key)]
-            middle, y = y + ROW // 2 - 3, y + ROW
-            ends = f'x1="{x(row["low"])}" x2="{x(row["high"])}" y1="{middle}" y2="{middle}"'
-            parts += [
-                f'<text x="4" y="{y - 10}">{label}</text>',
-                f'<line class="interval" {ends}/>',
-                f'<circle class="ours" cx="{x(row["difference"])}" cy="{middle}" r="4"/>',
-            ]
-            if row["gain"]:
-                parts += [f'<circle class="paper" cx="{x(row["gain"])}" cy="{middle}" r="4"/>']
-            numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
-            parts += [f'<text x="{RIGHT + 20}" y="{y - 10}">{numbers}</text>']
-            parts += [f'<text class="head" x="{WIDTH - 130}" y="{y - 10}">{row["verdict"]}</text>']
-    key = [
-        f'<circle class="ours" cx="{LEFT + 10}" cy="12" r="4"/>',
-        f'<text x="{LEFT + 20}" y="17">here, 95% interval</text>',
-        f'<circle class="paper" cx="{LEFT + 170}" cy="12" r="4"/>',
-        f'<text x="{LEFT + 180}" y="17">the paper\'s gain</text>',
+    parts = [
+        f'<circle class="ours" cx="{LEFT + 6}" cy="13" r="4"/>',
+        f'<text x="{LEFT + 16}" y="18">here</text>',
+        paper(LEFT + 76, 13),
+        f'<text x="{LEFT + 88}" y="18">the paper\'s gain</text>',
+        f'<text x="{NUMBERS}" y="18">difference [95% interval]</text>',
+        f'<text x="{VERDICT}" y="18">the claim</text>',
     ]
+    y = ROW
+    for head, shown, ends, ticks in PANELS:
+        parts += panel(head, shown, ends, ticks, y)
+        y += ROW * (len(shown) + 2)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}">\n'
-        f"<style>{STYLE}</style>\n" + "\n".join([*key, *parts]) + "\n</svg>\n"
+        f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg>\n"
     )
 
 

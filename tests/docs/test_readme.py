@@ -1,11 +1,16 @@
 """README's picture, numbers and entries to cite are those of studies/multi30k/verdict.csv and CITATION.cff."""
 
 import csv
+import os
+import re
+import shutil
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,3 +61,39 @@ def test_the_entries_to_cite():
         " and ".join(names), str(paper["year"]), citation["title"], citation["version"], citation["authors"][0]["name"],
     ):  # fmt: skip
         assert f"{{{field}}}" in entries
+
+
+def link(package, site, seen):
+    """Link an installed package and all that it needs into another folder of packages."""
+    if package in seen:
+        return
+    seen.add(package)
+    there = distribution(package)
+    for top in {path.parts[0] for path in there.files if path.parts[0] not in ("..", "__pycache__", "bin")}:
+        if not (site / top).exists():
+            (site / top).symlink_to(there.locate_file(top))
+    for needed in map(Requirement, there.requires or []):
+        if not needed.marker or needed.marker.evaluate({"extra": ""}):
+            link(needed.name, site, seen)
+
+
+def test_the_method_installs_where_there_is_pytorch_but_no_compiler(tmp_path):
+    line = re.search(r"^pip install .*--no-build-isolation \.$", README, re.M)[0]
+    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
+    clone, environment = tmp_path / "clone", tmp_path / "environment"
+    clone.mkdir()
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "requirements", "src"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, clone / name)
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    (site,) = environment.glob("lib/python*/site-packages")
+    seen = {"setuptools"}  # which an empty environment does not have in a version of today
+    link("torch", site, seen)
+    shell = os.environ | {
+        "PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "CC": "false", "CXX": "false",
+    }  # fmt: skip
+    subprocess.run(line, shell=True, cwd=clone, env=shell, check=True)
+    printed = subprocess.run(
+        [environment / "bin/python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.startswith("torch.Size([2, 7, 64])")
