@@ -1,8 +1,10 @@
 """The description of the machine in a score file."""
 
+import ast
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,3 +113,32 @@ def test_the_repository_has_no_symbolic_links():
     root = Path(provenance.__file__).parents[2]
     if (root / ".git").exists():
         assert not [line for line in git(root, "ls-files", "-s").splitlines() if line.startswith(b"120000")]
+
+
+# Packages that the rooms below import and that change no number: they check, read, write, lock or report.
+NO_NUMBERS = {
+    "cyclopts", "ctranslate2", "filelock", "omegaconf", "pandas", "pydantic", "requests", "safetensors", "tensorboardX",
+    "tabulate", "tqdm", "transformers", "urllib3", "yaml",
+}  # fmt: skip
+CALLED = {"sklearn": "scikit-learn", "subword_nmt": "subword-nmt"}  # package → its distribution
+
+
+def test_every_package_that_can_change_a_result_is_named():
+    root, rooms = (
+        provenance.HERE.parents[1],
+        ("corpora", "evaluation", "roberta", "search", "syntax", "text", "training", "translation"),
+    )
+    files = [
+        *(root / "induction").glob("*.py"),
+        *(root / "guides").glob("*.py"),
+        root / "pipeline/languages.py",
+    ]
+    files += [path for room in rooms for path in (root / "pipeline" / room).rglob("*.py")]
+    found = set()
+    for node in (node for path in files for node in ast.walk(ast.parse(path.read_text()))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+        found |= {name.partition(".")[0] for name in names}
+    found = {CALLED.get(name, name) for name in found - sys.stdlib_module_names - NO_NUMBERS}
+    assert found <= {*provenance.PACKAGES}
+    assert "unknown" not in provenance.versions().values()

@@ -1,4 +1,4 @@
-"""The folders of results/, each written once, as patterns of Snakemake's wildcards; filled, and found.
+"""The folders of results/ as patterns of Snakemake's wildcards, for rules and targets; filled, and found.
 
 A file in one is `RUN / "average.pt"`. results/README.md describes the files.
 """

@@ -12,6 +12,7 @@ from synmask.pipeline.files import UserError
 
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
+    "regex", "tokenizers", "langdetect", "langcodes", "mecab-python3", "ipadic",
 )  # fmt: skip
 HERE = Path(__file__).resolve()
 ARCHIVED = HERE.with_name("commit.txt")

@@ -14,7 +14,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from safetensors.torch import save as packed
 from torch import Tensor
 
-from synmask.pipeline.config.sections import Guidance, ModelText
+from synmask.pipeline.config.sections import Decoding, Guidance, ModelText
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
@@ -39,7 +39,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
 
     A guided model becomes a subclass of it, whose code lies in the folder. Writes README.md (`model_card`),
-    config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
+    config.json, generation_config.json (beam search as `synmask translate` has it), model.safetensors,
     vocab-src.json and vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text
     like the model's.
 
@@ -110,11 +110,14 @@ def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
 
 
 def _generation() -> dict[str, Any]:
-    """fairseq's beam search, as `synmask translate` uses it."""
+    """fairseq's beam search with the defaults of `synmask translate`.
+
+    No model file has the `decoding` of its corpus: who wants it gives it to `generate`.
+    """
     return {
         "use_cache": True,
-        "num_beams": 5,
-        "length_penalty": 1.0,
+        "num_beams": Decoding().beam,
+        "length_penalty": Decoding().length_penalty,
         "early_stopping": True,
         "max_length": LONGEST,
         "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
