@@ -79,7 +79,8 @@ class LogHandler(LogHandlerBase):
         plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
         colour = {"no_color": True} if common.nocolor else {}
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
-        self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
+        self.run = WorkflowRun(touching=terminal.touches(sys.argv[1:]))
+        self.live, self.ended = None, threading.Event()
         self.executing = False
         self.handlers = {
             None: self._text,

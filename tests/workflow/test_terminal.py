@@ -345,3 +345,18 @@ def test_a_dry_run_without_hours_says_why(monkeypatch):
 
     monkeypatch.setattr(terminal.WORKFLOW, "hours", hours)
     assert "hours unknown: results/x/train.json: no workers in it" in [*terminal.forecast({"train": 1})]
+
+
+def test_what_is_touched_is_not_done(project):
+    """In a fresh clone no file exists that could count as made."""
+    (project.folder / TEXT).parent.mkdir(parents=True)
+    for language in ("de", "en"):
+        for split in ("train", "valid", "test"):
+            (project.folder / TEXT).with_name(f"{split}.{language}").write_text("x\n")
+    output = project.snakemake("--touch", "demo").output
+    total = re.search(r"^(\d+) jobs, 2 of them trainings$", output, re.M)
+    touched = re.search(r"^touched  (\d+) jobs?, whose files now count as up to date$", output, re.M)
+    missing = re.search(r"^missing  files of (\d+) jobs: without --touch, they are made$", output, re.M)
+    assert 0 < int(touched[1]) == int(total[1]) - int(missing[1])
+    assert not re.search("^(done|report|tables) |trained in", output, re.M)
+    assert not (project.folder / "results/report.html").exists()

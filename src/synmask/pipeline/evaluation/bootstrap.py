@@ -1,4 +1,4 @@
-"""Test whether two systems differ in F1 or BLEU: a paired bootstrap over sentences and seeds."""
+"""A paired bootstrap over sentences and seeds: do two systems differ in F1, BLEU or another score of sums?"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def paired_bootstrap(
     except that equal systems get p = 1). So p is never below 1/(samples + 1).
 
     Two or three runs, drawn again, vary less than new runs would: their spread needs a test of its own
-    (`significance.seeds_differ`).
+    (`significance.over_seeds`).
 
     Args:
         ours, theirs: the runs (seeds) of each side; of each run D counts, (N,) per sentence, of the same N

@@ -1,4 +1,4 @@
-"""Settings as fairseq's configuration; the group of data-parallel workers."""
+"""Settings as fairseq's configuration; data-parallel workers; the ends of threads and workers."""
 
 import os
 import queue

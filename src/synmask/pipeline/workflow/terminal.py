@@ -32,6 +32,7 @@ AGAIN = "fix it, then give the same command again: what is done stays, trainings
 OPTIONS = ArgumentParser(add_help=False, allow_abbrev=False)
 OPTIONS.add_argument("--config", "-C", nargs="*", action="extend", default=[])
 OPTIONS.add_argument("--configfile", "--configfiles", nargs="*", action="extend", default=[])
+OPTIONS.add_argument("--touch", "-t", action="store_true")
 
 
 class WORKFLOW:
@@ -98,7 +99,10 @@ class Job:
 
 @dataclass
 class WorkflowRun:
-    """A run of Snakemake: the number of jobs per rule, those that run, those that are done."""
+    """A run of Snakemake: the number of jobs per rule, those that run, those that are done.
+
+    With `touching` (--touch), no job runs: those files that exist count as made.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     running: dict[int, Job] = field(default_factory=dict)
@@ -106,6 +110,8 @@ class WorkflowRun:
     trained: list[float] = field(default_factory=list)  # seconds of each training that is done
     failed: set[str] = field(default_factory=set)  # rules
     interrupted: bool = False
+    touching: bool = False
+    absent: int = 0  # touched jobs whose files do not all exist
     made: list[str] = field(default_factory=list)  # tables, pages
     last: list[str] = field(default_factory=list)  # outputs of the last job
     noted: set[str] = field(default_factory=set)  # notes of jobs that were shown
@@ -135,6 +141,7 @@ class WorkflowRun:
         if job is None:
             return None
         self.done[job.rule] += 1
+        self.absent += self.touching and not all(map(os.path.exists, job.outputs))
         self.last = job.outputs or self.last
         self.made += [path for path in job.outputs if MADE.search(path)]
         if job.training:
@@ -143,6 +150,8 @@ class WorkflowRun:
 
     def told(self, job: Job) -> str | None:
         """The message on a finished job, if it is a training or the last job of its rule."""
+        if self.touching:
+            return None
         if job.training:
             return f"{job.name} trained in {duration(time.monotonic() - job.started)}"
         if self.done[job.rule] == self.counts.get(job.rule) and job.outputs:
@@ -200,7 +209,11 @@ class WorkflowRun:
         """The summary at the end: heads and texts of its lines."""
         done, took = sum(self.done.values()), duration(time.monotonic() - self.started)
         tables = [path for path in self.made if path.endswith(".md")]
-        if done == self.total:
+        if self.touching:
+            yield "touched", f"{amount(done - self.absent, 0)}, whose files now count as up to date"
+            if self.absent:
+                yield "missing", f"files of {amount(self.absent, 0)}: without --touch, they are made"
+        elif done == self.total:
             yield "done", f"{amount(done, self.trainings)}, in {took}"
             yield ("tables", some(tables)) if tables else ("made", some(self.last))
         else:
@@ -209,7 +222,7 @@ class WorkflowRun:
             yield "to do", AGAIN.removeprefix("fix it, then ") if self.interrupted else AGAIN
         if self.log:
             yield "log", self.log
-        for path in self.made if done == self.total else ():
+        for path in self.made if done == self.total and not self.touching else ():
             if path.endswith(".html"):
                 yield "report", f"{path}: open it in a browser"
 
@@ -300,6 +313,15 @@ def misread(words: Sequence[str]) -> str | None:
                 advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
+
+
+def touches(words: Sequence[str]) -> bool:
+    """Whether Snakemake is to run no job but to take the files that exist for made: --touch.
+
+    >>> touches(["demo", "--touch"]), touches(["touch"])
+    (True, False)
+    """
+    return OPTIONS.parse_known_args(words)[0].touch
 
 
 def similar(name: str, known: Iterable[str]) -> str:
