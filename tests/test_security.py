@@ -64,7 +64,7 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path, monkeypatch):
         load(Path("bad.pt"))
     # fairseq's own reader, which a resumed training uses
     code = (
-        "import synmask.pipeline.training.compat, pickle, fairseq.checkpoint_utils as c\n"
+        "import synmask.pipeline.training.compat_fairseq, pickle, fairseq.checkpoint_utils as c\n"
         "try: c.load_checkpoint_to_cpu('bad.pt')\n"
         "except pickle.UnpicklingError: print('refused')"
     )

@@ -142,7 +142,7 @@ class LogHandler(LogHandlerBase):
             self.run.interrupted = True
             self._say("stopping: trainings save where they are")
         elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
-            pass  # workflow/slurm.py says it with what the job then asks for
+            pass  # workflow/compat_slurm.py says it with what the job then asks for
         elif record.levelno < WARNING and self.executing and not text.startswith(TOLD):
             pass
         elif text and not text.startswith((*SILENT, *OTHERWISE)):
@@ -182,7 +182,7 @@ class LogHandler(LogHandlerBase):
     def _group_failed(self, record: Any) -> None:
         jobs = record.job_error_info
         logs = dict.fromkeys([*record.aux_logs, *(log for job in jobs for log in job["log"])])
-        said = getattr(record, "said", record.getMessage())  # workflow/slurm.py
+        said = getattr(record, "said", record.getMessage())  # workflow/compat_slurm.py
         self._report(jobs, [*logs], said, getattr(record, "brief", None))
 
     def _report(self, jobs: list[dict], logs: list[str], said: str | None, brief: str | None) -> None:

@@ -12,8 +12,9 @@ import pytest
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
+from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.slurm import Site, _named, ended, read_site, refusal
+from synmask.pipeline.workflow.slurm import Site, ended, read_site, refusal
 
 ROOT = Path(__file__).parents[2]
 SLURM = ["-n", "--profile", "slurm"]

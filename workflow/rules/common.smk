@@ -17,7 +17,7 @@ from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.workflow import hours, reasons, records, slurm, terminal
+from synmask.pipeline.workflow import compat_slurm, hours, reasons, records, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
 
@@ -53,7 +53,7 @@ def is_there(path):
 
 
 if workflow.is_main_process:
-    slurm.adopt()
+    compat_slurm.adopt()
 elif "SLURM_JOB_ID" in os.environ and slurm.setup():
     shell.prefix(slurm.setup())
 

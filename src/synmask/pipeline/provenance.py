@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def check_code(source: Path) -> None:
             f"{running}: this synmask would run, and {(other + missing)[0]} differs from that in {source}; "
             "activate this clone's own environment (`make` builds .venv)"
         )
+
+
+def is_tried(package: str, tried: str) -> bool:
+    """Whether this version of another package is installed, which what we mend in it was tried with.
+
+    If not, a line on stderr says so: the package is then left as it is.
+    """
+    installed = version(package)
+    if installed != tried:
+        left = f"nothing in it is mended, as is in {tried}"
+        print(f"note: {package} {installed} has not been tried; {left}", file=sys.stderr)
+    return installed == tried
 
 
 def commit() -> str:

@@ -280,7 +280,11 @@ class _Loop:
         samples = [batch for batch in samples if batch] or samples[:1]
         try:
             self.trainer.train_step(samples, raise_oom=True)  # else fairseq skips the batch
-        except FloatingPointError:
+        except Exception as error:
+            # fairseq then repeats the batch under hooks, which may fail by themselves: today's torch raises
+            # StopIteration for a module that returns lists
+            if not any(isinstance(one, FloatingPointError) for one in (error, error.__context__)):
+                raise
             (self.job.checkpoints / "crash.pt").unlink(missing_ok=True)
             update = self.trainer.get_num_updates()
             raise UserError(

@@ -1,17 +1,13 @@
 """The workflow on SLURM: the site's settings, how jobs are submitted and watched, what would be submitted.
 
-Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md).
+Snakemake's SLURM plugin does the work; compat_slurm.py makes good what it lacks (docs/slurm.md).
 """
 
-import asyncio
 import os
 import re
-import shlex
 import shutil
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,16 +17,9 @@ from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
-from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
-WARNING = 300  # seconds from SIGTERM to the time limit of a training
-GONE = 600  # seconds for which sbatch may find no controller
-PATIENCE = 60  # seconds for which one question for states is repeated
-AGAIN = 15  # seconds between two attempts then
-SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
-AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
 # A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
 REFUSALS = {
     "partition name specified": "partition",
@@ -159,68 +148,7 @@ def asked(job: Any, site: Site) -> str:
     )
 
 
-# ---- the plugin, put right ---------------------------------------------------------------------------------
-
-
-def adopt() -> None:
-    """Have Snakemake submit by the plugin as it is put right here."""
-    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
-
-    registry = ExecutorPluginRegistry()
-    if registry.is_installed("slurm"):
-        import snakemake_executor_plugin_slurm as plugin
-
-        if not hasattr(plugin.Executor, "site"):
-            plugin.query_job_status = _patient(plugin.query_job_status)
-            age = plugin.get_min_job_age  # None without an answer; then the plugin would change to sacct
-            plugin.get_min_job_age = lambda: age() or sys.maxsize
-            plugin.get_submit_command = _named(plugin.get_submit_command)
-            plugin.Executor = _executor(plugin)
-        registry.get_plugin("slurm").executor = plugin.Executor
-
-
-def _named(get_submit_command: Any) -> Any:
-    """The same call of sbatch with a comment that people understand, our limit, and a training's warning."""
-
-    def command(job: Any, params: dict[str, Any], **how: Any) -> str:
-        site = read_site()
-        call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
-        call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
-        warned = min(WARNING, minutes_of(job, site) * 15)  # a quarter of a short limit
-        return f"{call} --signal=TERM@{warned}" if is_training(job) else call
-
-    return command
-
-
-def _patient(query: Any) -> Any:
-    """The same query of states, but a failed one says nothing instead of having the plugin forget all jobs.
-
-    It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
-    """
-    preempted: Counter[str] = Counter()
-    told: list[float] = []  # when SLURM began not to answer
-
-    async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
-        asked_at, found = time.monotonic(), None
-        while found is None:
-            found, seconds = await query(command, logger)
-            away = time.monotonic() - asked_at
-            if found is None and not told:
-                logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
-                told.append(asked_at)
-            if found is None and away > PATIENCE:
-                return {}, away
-            if found is None:
-                await asyncio.sleep(3)
-        if told:
-            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - told.pop())}")
-        for job, state in found.items():
-            preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
-            if state.startswith("CANCELLED") or preempted[job] > 2:
-                found[job] = "CANCELLED"
-        return found, seconds
-
-    return states
+# ---- what people are told ----------------------------------------------------------------------------------
 
 
 def check_commands() -> None:
@@ -266,110 +194,6 @@ def ended(msg: str, said: Iterable[str], job: Any, site: Site) -> str:
         over = "memory"
     why = f", over its {over}: it asked for {asked(job, site)}" if over else ""
     return "\n".join([f"SLURM job {number}: {state}{why}", *said])
-
-
-def _executor(plugin: Any) -> type:
-    from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
-
-    class Executor(plugin.Executor):
-        """The plugin's, with errors of groups reported, refusals not repeated, trainings that continue."""
-
-        site: Site
-
-        def __init__(self, workflow: Any, logger: Any) -> None:
-            try:
-                check_commands()
-                self.site = read_site()
-            except UserError as error:
-                sys.exit(str(error))
-            self.refusals: set[str] = set()
-            self.waits: Counter[Any] = Counter()
-            self.since: dict[Any, float] = {}  # when each job was last submitted
-            self.leaving = False
-            terminal.WORKFLOW.on_slurm = True
-            super().__init__(workflow, logger)
-
-        def run_job(self, job: Any) -> None:
-            self.since[job] = time.time()
-            if job.attempt > 1:
-                said = f"{title(job)}: attempt {job.attempt} of {job.restart_times + 1}"
-                self.logger.warning(f"{said} asks for {asked(job, self.site)}")
-            try:
-                plugin.validate_slurm_extra(job)
-                super().run_job(job)
-            except Exception as error:  # which the plugin fails to report for groups (its issue 456)
-                cause = error.__context__ or error
-                self._report_job_error_threadsafe(SubmittedJobInfo(job), str(cause))
-
-        def get_account_arg(self, job: Any) -> Iterator[str]:
-            """The account as given: the plugin would guess one, and may hang at that."""
-            account = job.resources.get("slurm_account")
-            yield f" -A {shlex.quote(str(account))}" if account else ""
-
-        def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
-            """A job that could not be submitted: if there was no controller, submit it again."""
-            if any(words in msg for words in AWAY) and self._wait(job_info.job):
-                return self.run_job(job_info.job)
-            return super()._report_job_error_threadsafe(job_info, msg)
-
-        def _wait(self, job: Any) -> bool:
-            """Wait for a controller that does not answer → whether to try again."""
-            self.waits[job] += 1
-            if self.waits[job] == 1:
-                self.logger.warning("SLURM's controller does not answer; jobs wait until it does")
-            for _ in range(AGAIN):
-                if self.leaving:
-                    return False
-                time.sleep(1)
-            return self.waits[job] * AGAIN < GONE
-
-        def report_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
-            """Say why a job failed, and decide whether it may be tried again.
-
-            `_attempt`, not `attempt`: Snakemake still has to free the resources of this attempt.
-            """
-            job = job_info.job
-            if job_info.external_jobid is None:
-                said, job._attempt = refusal(msg or "", job, self.site), job.restart_times + 1
-                if said in self.refusals:
-                    how["brief"] = f"FAILED   {title(job)}: refused in the same way"
-                self.refusals.add(said)
-            else:
-                said, brief, how["aux_logs"] = self._ended(job_info, msg or "", how.get("aux_logs") or [])
-                how |= {"brief": brief} if brief else {}
-            if job.is_group():  # which Snakemake reports without a reason
-                how["said"] = said
-            self.logger.info(said)  # for the log
-            super().report_job_error(job_info, msg=said, **how)
-
-        def print_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
-            """Without the plugin's sentence that details are elsewhere."""
-            job_info.job.log_error(msg, **how)
-
-        def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, str, list[str]]:
-            """Why a job failed; the one line to say instead; the logs of SLURM to show."""
-            job, name = job_info.job, title(job_info.job)
-            own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
-            said = ended(msg, dict.fromkeys(own), job, self.site)
-            written = [path for path in job.log if terminal.last_lines(path, self.since.get(job, 0.0))]
-            cancelled = said.splitlines()[0].endswith(": CANCELLED")
-            if is_training(job) and written and not cancelled:
-                last = terminal.last_lines(written[0])[-1]
-                if SAVED in last and job.restart_times:
-                    job._attempt -= 1  # it got on, so this does not count
-                    stopped = f"{name}: SLURM job {job_info.external_jobid} was stopped, and saved"
-                    return said, f"{stopped}; it continues in the next job", []
-                if BEFORE in last:
-                    job._attempt = job.restart_times + 1
-                    advice = f"raise `resources.runtime`: {asked(job, self.site)} are too few to train"
-                    return f"{said}\n{advice}", "", []
-            return said, "", [] if written or ", over its " in said else logs
-
-        def shutdown(self) -> None:
-            self.leaving = True
-            super().shutdown()
-
-    return Executor
 
 
 # ---- the table of a dry run --------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ OPTIONS.add_argument("--touch", "-t", action="store_true")
 
 
 class WORKFLOW:
-    """Facts about the workflow that the Snakefile and workflow/slurm.py provide."""
+    """Facts about the workflow that the Snakefile and workflow/compat_slurm.py provide."""
 
     hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
     reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again

@@ -1,0 +1,91 @@
+"""fairseq 0.12.2 on a current Python and torch. Import this module before fairseq.
+
+Three things stand in its way; fairseq's last release is of 2022:
+- Python 3.11 and later refuse its dataclasses, whose defaults are instances of unhashable classes
+  (https://github.com/facebookresearch/fairseq/issues/5012). While fairseq is imported, such classes are made
+  hashable by identity.
+- torch 2.6 and later load checkpoints with `weights_only`, and fairseq's contain an argparse.Namespace
+  (https://github.com/facebookresearch/fairseq/issues/5610). torch is told that this class is safe.
+- The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
+  fairseq's has it). They close what closes by itself, and are removed.
+
+Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
+tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import inspect
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from synmask.pipeline.provenance import is_tried
+
+TRIED = "0.12.2"
+
+
+@contextlib.contextmanager
+def _accept_dataclass_defaults() -> Iterator[None]:
+    """Let a dataclass instance be a field's default, as Python before 3.11 did."""
+    original: Callable[..., Any] = dataclasses._process_class
+
+    def process(cls: type, *args: Any) -> type:
+        for name in inspect.get_annotations(cls):
+            default = getattr(cls, name, None)
+            if isinstance(default, dataclasses.Field):
+                default = default.default
+            kind = type(default)
+            if dataclasses.is_dataclass(kind) and kind.__hash__ is None:
+                kind.__hash__ = object.__hash__
+        return original(cls, *args)
+
+    dataclasses._process_class = process
+    try:
+        yield
+    finally:
+        dataclasses._process_class = original
+
+
+def _import_fairseq() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import fairseq.checkpoint_utils
+        import fairseq.data
+        import fairseq.models.transformer
+        import fairseq.options
+        import fairseq.sequence_generator
+        import fairseq.tasks.translation
+        import fairseq.trainer  # noqa: F401
+
+
+def _silence() -> None:
+    """Ignore what hydra, torch and fairseq say about fairseq's old code, which users cannot act on."""
+    for module in ("fairseq", "hydra", "torch.nn.functional", "torch.utils.data"):
+        warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
+    # matched by text, because hydra names the caller's line
+    warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
+    logging.getLogger("fairseq.nan_detector").setLevel(logging.ERROR)  # training/loop.py says it in one line
+
+
+def _remove_destructors() -> None:
+    dataset = sys.modules["fairseq.data.indexed_dataset"].MMapIndexedDataset
+    for kind in (dataset, dataset.Index):
+        if "__del__" in vars(kind):  # it is not where a process imports this module again
+            del kind.__del__
+
+
+if is_tried("fairseq", TRIED):
+    with _accept_dataclass_defaults():
+        _import_fairseq()
+    _remove_destructors()
+else:
+    _import_fairseq()
+torch.serialization.add_safe_globals([argparse.Namespace])
+_silence()
