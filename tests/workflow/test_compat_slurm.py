@@ -14,7 +14,8 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake_executor_plugin_slurm import job_status_query, submit_string
 
-from synmask.pipeline.workflow.compat_slurm import _patient
+from synmask.pipeline.workflow.compat_slurm import BEFORE, SAVED, _executor, _patient
+from synmask.pipeline.workflow.slurm import Site
 
 ADOPT = """
 from importlib import metadata
@@ -78,3 +79,56 @@ def test_another_version_is_named_and_left_alone(version, changed):
     assert (done.stderr.startswith(named), done.stderr.count("\n")) == (
         (True, 1) if not changed else (False, 0)
     )
+
+
+class Job(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+class Upstream:
+    """The plugin's executor as far as reports of failures go."""
+
+    def run_jobs(self, jobs):
+        self.submitted += jobs
+
+    def report_job_error(self, job_info, msg=None, **how):
+        self.errors.append(msg)
+
+
+@pytest.fixture
+def reported(tmp_path):
+    """What follows when SLURM says so of a training whose log ends like that: what is submitted, errors, the attempt."""
+
+    def report(state, last, number="7", retries=3):
+        log = tmp_path / "train.log"
+        log.write_text(f"epoch 1/6 done\n{last}\n")
+        job = Job(
+            rule=SimpleNamespace(name="train"), is_group=lambda: False, log=[str(log)], resources={"runtime": 30},
+            output=["results/demo/de-en/grammar/seed1/train.json"], threads=1, attempt=1, restart_times=retries,
+        )  # fmt: skip
+        executor = object.__new__(_executor(SimpleNamespace(Executor=Upstream)))
+        executor.submitted, executor.errors = [], []
+        executor.site, executor.refusals, executor.since = Site(), set(), {}
+        executor.logger = logging.getLogger("slurm")
+        message = f"SLURM-job '{number}' failed, SLURM status is: '{state}'. "
+        executor.report_job_error(SimpleNamespace(job=job, external_jobid=number), message)
+        return executor.submitted == [job], executor.errors, job.attempt
+
+    return report
+
+
+def test_a_training_that_saved_is_submitted_again_as_the_same_attempt(reported):
+    assert reported("FAILED", f"grammar/seed1: {SAVED}") == (True, [], 1)
+    assert reported("FAILED", f"grammar/seed1: {SAVED}", retries=0)[:2] == (False, ["SLURM job 7: FAILED"])
+    assert reported("CANCELLED", f"grammar/seed1: {SAVED}") == (False, ["SLURM job 7: CANCELLED"], 1)
+    assert reported("FAILED", "Traceback") == (False, ["SLURM job 7: FAILED"], 1)
+
+
+def test_a_training_without_time_for_an_update_is_not_tried_again(reported):
+    again, errors, attempt = reported("FAILED", f"grammar/seed1: {BEFORE}")
+    assert (again, attempt) == (False, 4)
+    assert "raise `resources.runtime`" in errors[0]
+
+
+def test_a_refused_job_is_not_tried_again(reported):
+    assert reported("", "", number=None)[::2] == (False, 4)
