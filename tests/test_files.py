@@ -1,7 +1,11 @@
 import errno
 import gzip
+import multiprocessing
 import os
 import stat
+import subprocess
+import sys
+from multiprocessing import synchronize
 
 import pytest
 
@@ -181,3 +185,38 @@ def test_no_failure_to_read_is_taken_for_damage(tmp_path):
         raise_unreadable(path, content)
     with pytest.raises(IsADirectoryError):  # a reader that says nothing of it
         raise_unreadable(tmp_path, ValueError())
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        (
+            lambda: multiprocessing.get_context("spawn").Lock(),
+            "making a lock between processes, in /dev/shm: ",
+        ),
+        (lambda: subprocess.run(["true"], check=True), "starting another program: "),
+        (lambda: refuse(), "reading or writing: "),
+    ],
+)
+def test_a_fault_without_a_file_names_what_was_done(monkeypatch, fails, said):
+    for place, name in ((synchronize._multiprocessing, "SemLock"), (subprocess, "_fork_exec")):
+        monkeypatch.setattr(place, name, refuse)
+    with pytest.raises(OSError) as error:  # noqa: PT011
+        fails()
+    assert machine_fault(error.value) == f"{said}No space left on device"
+
+
+def refuse(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_standard_output_is_named_where_it_fails(buffered):
+    call = "import synmask.pipeline.cli as cli; cli.main(['help'])"
+    with open("/dev/full", "w") as full:
+        how = {"stdout": full, "stderr": subprocess.PIPE, "text": True, "check": False}
+        done = subprocess.run(
+            [sys.executable, "-c", call], env={**os.environ, "PYTHONUNBUFFERED": buffered}, **how
+        )
+    assert done.stderr.splitlines()[0] == "synmask: standard output: No space left on device"
+    assert done.returncode != 0

@@ -2,6 +2,7 @@
 
 import json
 import math
+from unicodedata import normalize
 
 import pytest
 
@@ -228,3 +229,15 @@ def test_a_language_that_sacrebleu_cannot_split_is_said_once(capsys):
     assert capsys.readouterr().err == (
         "note: tha (Thai): sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF\n"
     )
+
+
+def test_another_unicode_form_is_said(tmp_path, capsys):
+    plain = "Die Tür knarrt über Nacht.\nÄ\n"
+    (tmp_path / "nfc").write_text(plain, encoding="utf-8")
+    (tmp_path / "nfd").write_text(normalize("NFD", plain), encoding="utf-8")
+    for hypothesis, said in (("nfd", "2 lines have words in another Unicode form"), ("nfc", "")):
+        languages.note.cache_clear()
+        bleu.read_texts(tmp_path / hypothesis, tmp_path / "nfc")
+        err = capsys.readouterr().err
+        assert said in err
+        assert bool(err) == bool(said)

@@ -1,11 +1,16 @@
 """Model cards: their numbers are those of the run's files."""
 
+import ast
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import yaml
 
+from synmask.guides import grammar
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
 from synmask.pipeline.export.card import model_card
@@ -75,3 +80,14 @@ def test_a_model_without_a_run_has_a_card_without_numbers(tmp_path):
     assert "# average\n\nSelf-attention is not guided by syntax." in card
     assert "## Results" not in card
     assert "## Training" not in card
+
+
+def test_a_card_has_its_words_without_docstrings(tmp_path):
+    """As under python -OO."""
+    call = (
+        "from pathlib import Path; from synmask.pipeline.config.sections import Guidance; "
+        "from synmask.pipeline.export.card import model_card; "
+        f"print(model_card(Path({str(tmp_path / 'a.pt')!r}), {{}}, Guidance(guide='grammar'), '', []))"
+    )
+    done = subprocess.run([sys.executable, "-OO", "-c", call], capture_output=True, text=True, check=True)
+    assert ast.get_docstring(ast.parse(Path(grammar.__file__).read_text())).splitlines()[0] in done.stdout

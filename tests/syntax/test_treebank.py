@@ -1,9 +1,10 @@
 import gzip
+from unicodedata import normalize
 
 import pytest
 
 from synmask.pipeline.files import UserError
-from synmask.pipeline.syntax.treebank import UNPARSED, Tree, flat_tree, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, flat_tree, read_trees, trees_of, unlike
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
 
@@ -193,3 +194,11 @@ def test_faulty_folders_are_named(treebank):
     ):
         with pytest.raises(UserError, match=said):
             list(read_trees(treebank / name))
+
+
+def test_another_unicode_form_of_a_word_is_said():
+    (tree,) = trees_of(["(S (A Tür) (B zu))"], "gold")
+    assert unlike([normalize("NFD", "Tür"), "zu"], tree).endswith(
+        ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
+    )
+    assert unlike(["Tor", "zu"], tree) == 'word 1 is "Tor", not "Tür"'

@@ -197,6 +197,17 @@ def test_hours_of_parsing_are_said_for_each_task():
     assert f"at most {count:,} sentences in 17 files: {hours:.2f} hours with 2 threads" in mnli
 
 
+def test_hours_of_parsing_for_pre_training_are_said():
+    """Of a table whose systems read no parses, but whose weights are pre-trained on those of four tasks."""
+
+    def synclm(values):
+        values["benchmarks"]["glue"]["weights_of"] = {"roberta": "roberta-base-synclm"}
+        values["tables"]["glue-attention"]["systems"] = ["roberta"]
+
+    found = [line.split()[1] for line in parsing_lines(configuration(synclm), ["glue-attention"])]
+    assert found == ["glue/cola:", "glue/rte:", "glue/mrpc:", "glue/sts-b:"]
+
+
 def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     config = configuration()
     assert pretrained(config, ["demo"]) == []

@@ -12,6 +12,7 @@ import reprlib
 import socket
 import stat
 import sys
+import traceback
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,8 +31,17 @@ NO_MEMORY = re.compile(
     r"out of memory|can(no|')t allocate memory|std::bad_alloc|failed to map segment|can't start new thread",
     re.I,
 )
-# A file that gives these need not be damaged: such faults pass
-UNREADABLE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENOTCONN, errno.ENOMEM)
+# Modules, and what they do when the system refuses something without naming a file
+DONE = {
+    "multiprocessing.synchronize": "making a lock between processes, in /dev/shm",
+    "multiprocessing.shared_memory": "making memory that processes share, in /dev/shm",
+    "multiprocessing": "starting a process, or speaking to it",
+    "concurrent": "starting a process, or speaking to it",
+    "subprocess": "starting another program",
+    "tempfile": "making a temporary file (in TMPDIR, or else /tmp)",
+    "socket": "opening a connection",
+    "select": "waiting for another program",
+}
 
 
 class UserError(Exception):
@@ -72,9 +82,19 @@ def machine_fault(error: BaseException) -> str | None:
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
     if isinstance(error, OSError):
-        concerned = "reading or writing" if error.errno in UNREADABLE else "standard output"
-        return f"{error.filename or concerned}: {error.strerror or error}"
+        return f"{error.filename or _done_at(error)}: {error.strerror or error}"
     return None
+
+
+def _done_at(error: OSError) -> str:
+    """What was done when the system refused something without a file's name."""
+    places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for module in reversed(places):
+        for name, what in DONE.items():
+            if module == name or module.startswith(f"{name}."):
+                return what
+    own = [module for module in places if module.startswith("synmask.")]
+    return f"reading or writing in {own[-1]}" if own else "reading or writing"
 
 
 def _out_of_memory(error: BaseException | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
+from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault, named_reads
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
@@ -103,7 +103,9 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
             check_code(Path(source))
-        found = synmask(words, print_error=False, exit_on_error=False)
+        with contextlib.redirect_stdout(_StandardOutput(sys.stdout)):
+            found = synmask(words, print_error=False, exit_on_error=False)
+            sys.stdout.flush()
         if isinstance(found, dict):  # a verb that counts
             _tell(found)
     except CycloptsError as error:
@@ -120,6 +122,24 @@ def main(words: Sequence[str] | None = None) -> None:
         if (line := machine_fault(error)) is None:
             raise
         _leave(words, line, 1)
+
+
+class _StandardOutput:
+    """A stream whose failures say which it is: write(2) names no file."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with named_reads("standard output"):
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with named_reads("standard output"):
+            self._stream.flush()
 
 
 def _tell(counts: Mapping[str, int]) -> None:

@@ -119,6 +119,8 @@ def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
     message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
     given = here[0]["input"]
     shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
+    if isinstance(given, bool) and any(fault["type"] == "string_type" for fault in here):
+        shown += "; YAML reads no, off, yes and on as true or false: put the word in quotes"
     return Fault((*at, *path), message + shown)
 
 

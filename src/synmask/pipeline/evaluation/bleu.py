@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
@@ -86,7 +87,19 @@ def read_texts(*paths: str | Path) -> list[list[str]]:
     texts = read_aligned(paths, "give one hypothesis per reference")
     if not any(line.strip() for line in texts[1]):
         raise UserError(f"{paths[1]}: only blank lines; give the reference translations")
+    if count := sum(map(_differ_in_form, texts[0], texts[1])):
+        what = f"{count:,} lines have words in another Unicode form, which count as other words"
+        languages.note(f"{paths[0]}, {paths[1]}: {what}; write both in NFC (uconv -x nfc)")
     return texts
+
+
+def _differ_in_form(one: str, other: str) -> bool:
+    """Whether lines share words by Unicode's normal form only: "Tür" with two code points for ü, or one."""
+    if one.isascii() or other.isascii():
+        return False
+    words, others = ({*line.split()} for line in (one, other))
+    formed = {normalize("NFC", word) for word in others - words}
+    return any(normalize("NFC", word) in formed for word in words - others)
 
 
 def score(

@@ -3,9 +3,10 @@
 All numbers come from the run's folder, where the model lies; what is missing there is left out.
 """
 
+import ast
 import csv
 from collections.abc import Sequence
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -45,7 +46,8 @@ def model_card(path: Path, header: dict[str, Any], system: Any, usage: str, limi
 def _what(system: Any) -> str:
     if system.guide == "none":
         return "Self-attention is not guided by syntax."
-    told = (import_module(f"synmask.guides.{system.guide}").__doc__ or "").splitlines()[0]
+    source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
+    told = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
     options = ", ".join(f"{name} {value}" for name, value in system.options.items())
     return f"{told}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from synmask.pipeline.config.base import Line
+from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
@@ -17,7 +17,6 @@ from synmask.pipeline.reporting.layout import (
     VERY_SIGNIFICANT,
     Layout,
     Value,
-    arrow,
     highest,
     signed,
     write_csv,

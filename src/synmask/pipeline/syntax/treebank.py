@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from unicodedata import normalize
 
 from synmask.pipeline.files import UserError, read_lines
 
@@ -111,7 +112,10 @@ def unlike(words: Sequence[str], tree: Tree) -> str | None:
         return f"{len(words)} words, not {len(leaves)}"
     for number, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
         if not same_word(word, leaf):
-            return f'word {number} is "{word}", not "{leaf}"'
+            told = f'word {number} is "{word}", not "{leaf}"'
+            if same_word(normalize("NFC", word), normalize("NFC", leaf)):
+                told += ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
+            return told
     return None
 
 

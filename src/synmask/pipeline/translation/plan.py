@@ -113,20 +113,37 @@ def pretrained(config: Config, targets: Iterable[str]) -> list[str]:
 
 
 def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
-    """The hours of CoreNLP for each task whose parses the systems of `targets` read."""
+    """The hours of CoreNLP for each task whose parses the systems of `targets`, or their weights, read."""
+    continued = [config.weights[name].continued for name in pretrained(config, targets)]
+    read = {prefix for one in continued if one for part in one.parses.values() for prefix in part}
     tasks = {
         (table.benchmark, task): None
         for table in config.benchmark_tables(*targets)
-        if config.reads_words(table) and config.benchmarks[table.benchmark].generate is None
+        if config.reads_words(table)
         for task in config.tasks_of(table)
+    } | {
+        (benchmark, task): None
+        for benchmark, entry in config.benchmarks.items()
+        for task in entry.tasks
+        if read and not read.isdisjoint(_parses(config, benchmark, task))
     }
     for benchmark, task in tasks:
+        if config.benchmarks[benchmark].generate is not None:
+            continue
         threads, starts = config.corenlp.threads, ("", "dev-")
         count = sum(config.task_sentences(benchmark, task, start) for start in starts)
-        parts = ("train", config.benchmarks[benchmark].tasks[task].parts[0])
-        files = sum(len(config.task_parses(benchmark, task, part)) for part in parts)
+        files = len(_parses(config, benchmark, task))
         hours = f"{count / (PARSED_A_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences in {files} files: {hours}"
+
+
+def _parses(config: Config, benchmark: str, task: str) -> list[str]:
+    """The files of a task's parses: of its training set, and of all others together."""
+    if "train" not in (entry := config.benchmarks[benchmark].tasks[task]).rows:
+        return []
+    return [
+        prefix for part in ("train", entry.parts[0]) for prefix in config.task_parses(benchmark, task, part)
+    ]
 
 
 def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: set[int], part: str) -> Row:
