@@ -74,8 +74,8 @@ rule prepare:
 
 rule text:
     input:
-        source=lambda w: CONFIG.raw_files(w.corpus, w.split, w.source),
-        target=lambda w: CONFIG.raw_files(w.corpus, w.split, w.target),
+        source=JOBS.raw_text("source"),
+        target=JOBS.raw_text("target"),
     output:
         source=PAIR / "text/{split}.{source}",
         target=PAIR / "text/{split}.{target}",
@@ -87,7 +87,7 @@ rule text:
         **JOBS.preparing("text"),
     params:
         code=JOBS.code("text"),
-        own=JOBS.own("source", "target"),
+        own=JOBS.own(JOBS.raw_text("source"), JOBS.raw_text("target")),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

@@ -31,7 +31,7 @@ rule glue_task:
     localrule: True
     params:
         code=JOBS.code("glue"),
-        own=JOBS.own("sources"),
+        own=JOBS.own(JOBS.task_sources),
         rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"

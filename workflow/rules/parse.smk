@@ -40,7 +40,7 @@ rule parseval:
         "evaluate"
     params:
         code=JOBS.code("parseval"),
-        own=JOBS.own("gold", "heads"),
+        own=JOBS.own(lambda wildcards: JOBS.gold(wildcards).values()),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
@@ -48,12 +48,16 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
+def gold_trees(wildcards):
+    return TARGETS.gold_trees(wildcards.experiment, wildcards.direction)
+
+
 TREES = FIGURES / "{experiment}-{direction}-trees.html"
 
 
 rule tree_page:
     input:
-        gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
+        gold=gold_trees,
         trees=first_runs("trees.jsonl", TARGETS.inducing),
     output:
         shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
@@ -62,7 +66,7 @@ rule tree_page:
     localrule: True
     params:
         code=JOBS.code("tree-page"),
-        own=JOBS.own("gold"),
+        own=JOBS.own(gold_trees),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:

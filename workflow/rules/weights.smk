@@ -3,8 +3,7 @@
 
 rule convert_roberta:
     input:
-        files=lambda wildcards: CONFIG.weights_sources(wildcards.weights)
-        or CONFIG.weights[wildcards.weights].huggingface,
+        files=JOBS.fetched_weights,
     output:
         MODEL,
     log:
@@ -14,7 +13,7 @@ rule convert_roberta:
     localrule: True
     params:
         code=JOBS.code("convert-roberta"),
-        own=JOBS.own("files"),
+        own=JOBS.own(JOBS.fetched_weights),
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
         or f"{CONFIG.data_dir}/{wildcards.weights}",
         output=folder_of("output"),
@@ -51,7 +50,7 @@ rule learn_gpt2_bpe:
         "pretraining-text"
     params:
         code=JOBS.code("learn-gpt2-bpe"),
-        own=JOBS.own("text"),
+        own=JOBS.own(JOBS.pretraining_text("train")),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -73,7 +72,7 @@ rule encode_text:
         "pretraining-text"
     params:
         code=JOBS.code("encode-text"),
-        own=JOBS.own("train", "valid"),
+        own=JOBS.own(JOBS.pretraining_text("train"), JOBS.pretraining_text("valid")),
         weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
         output=folder_of("output"),
     shell:
@@ -128,7 +127,7 @@ rule encode_parses:
     localrule: True
     params:
         code=JOBS.code("encode-parses"),
-        own=JOBS.own("parses"),
+        own=JOBS.own(JOBS.continued_parses),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,

@@ -10,6 +10,8 @@ from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import read_object
 from synmask.pipeline.provenance import commit, versions
 
+PROBABILITY = ["log_probability", "tokens"]  # of a reference: the sum over its sub-words and their number
+
 
 def by_split(found: Mapping[str, dict]) -> dict[str, Any]:
     """Split → results as result → split → value; signatures are the same for all splits."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
+from synmask.pipeline.evaluation.records import PROBABILITY
 from synmask.pipeline.files import UserError, read_csv, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PROBABILITY = ["log_probability", "tokens"]  # of a reference: the sum over its sub-words and their number
 SET = "set"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from synmask.pipeline.evaluation.sentences import PROBABILITY
+from synmask.pipeline.evaluation.records import PROBABILITY
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches, encoded

@@ -49,19 +49,20 @@ class Jobs:
         """
         return lambda wildcards: digest(verb, self.asked(wildcards, guided=guided))
 
-    def own(self, *inputs: str) -> Callable[..., str]:
+    def own(self, *inputs: Told) -> Told:
         """A checksum of the user's own files and folders among these inputs.
 
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
-        Files that steps make or download are known otherwise.
+        Files that steps make or download are known otherwise. The checksum must not be computed from
+        Snakemake's `input`: it takes such a parameter for one that changes with the input alone.
         """
         fetched = (f"{self.config.data_dir}/{name}/" for name in self.config.downloaded)
         made = (f"{RESULTS}/", *fetched)
 
-        def checksum(wildcards: Wildcards, input: Any) -> str:
-            named = (input.get(name) or () for name in inputs)
+        def checksum(wildcards: Wildcards) -> str:
+            named = (read(wildcards) or () for read in inputs)
             paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
-            return contents(path for path in paths if not str(path).startswith(made))
+            return contents(path for path in paths if not path.startswith(made))
 
         return checksum
 
@@ -158,6 +159,10 @@ class Jobs:
         """The expected number of pairs of a split, as JSON."""
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
+
+    def raw_text(self, side: str) -> Told:
+        """The raw text of a corpus' split; side: "source" or "target"."""
+        return lambda w: self.config.raw_files(w.corpus, w.split, getattr(w, side))
 
     def test_set_files(self, wildcards: Wildcards) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
@@ -285,6 +290,11 @@ class Jobs:
 
     def weights_files(self, wildcards: Wildcards) -> list[str]:
         return [filled(path, weights=self.weights(wildcards)) for path in MODEL]
+
+    def fetched_weights(self, wildcards: Wildcards) -> str | list[str]:
+        """The files, or the user's folder, of weights in Hugging Face's format."""
+        name = wildcards.weights
+        return self.config.weights_sources(name) or self.config.weights[name].huggingface
 
     def of_parts(self, path: str) -> Told:
         """This file for each part of a task that is predicted."""
