@@ -2,9 +2,11 @@
 
 import contextlib
 import copy
+import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -178,6 +180,50 @@ def _asked(jobs, verb, words):
 def _module(file):
     """The name of the module in a file."""
     return file.rpartition("src/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _commands(output):
+    """The words of each `synmask VERB …` of a dry run with -p → the files that its rule names."""
+    found, named = {}, []
+    for line in map(str.strip, output.splitlines()):
+        if line.startswith(("rule ", "localrule ")):
+            named = []
+        elif line.startswith(("input: ", "output: ", "log: ")):
+            named += line.split(": ", 1)[1].split(", ")
+        elif line.startswith("Shell command: ") and "synmask " in line:
+            words = shlex.split(line[line.index("synmask ") :])
+            found[tuple(itertools.takewhile(lambda word: word not in ("2>", ">>", ">"), words[1:]))] = named
+    return found
+
+
+def _check_read(project, target):
+    """Compare the files of the project that steps have read with those that their rules name; the verbs.
+
+    A rule that names a folder names what is in it; checkpoints/ and train.log belong to the train.json beside
+    them, the other forms of a table to its Markdown.
+    """
+    commands, verbs = _commands(project.snakemake("-np", "--forceall", target).output), set()
+    for path in project.loaded.iterdir():
+        found = json.loads(path.read_text())
+        if (named := commands.get(tuple(found["words"][1:]))) is None:  # of another target or configuration
+            continue
+        read = {str(Path(file).relative_to(project.folder)) for file in found["read"] if os.path.isfile(file)}
+        known = tuple(f"{name}/" for name in named)
+        others = {
+            file
+            for file in read - {*named}
+            if not file.startswith((*known, "src/", ".snakemake/"))
+            and not re.search(r"/checkpoints/|/train\.log$", file)
+            and str(Path(file).with_suffix(".md")) not in named
+        }
+        assert not others, (found["words"], others)
+        verbs.add(found["words"][1])
+    return verbs
+
+
+@pytest.fixture
+def check_read():
+    return _check_read
 
 
 @pytest.fixture

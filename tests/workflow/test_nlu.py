@@ -130,6 +130,16 @@ def test_the_steps_load_their_sources(understood, check_loaded):
     assert len(check_loaded(understood)) >= 10
 
 
+def test_the_steps_read_no_file_that_their_rules_do_not_name(understood, check_read):
+    assert check_read(understood, "nlu-demo") >= {
+        "encode-task",
+        "annotate-task",
+        "finetune",
+        "predict",
+        "nlu-score",
+    }
+
+
 def test_what_runs_again(understood):
     def rules(*words):
         return {rule for rule, _ in understood.planned("nlu-demo", *words)}

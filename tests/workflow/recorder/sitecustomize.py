@@ -1,6 +1,7 @@
 """At the end of a rule's `synmask VERB …`, write down which of our functions Python has entered, by their files.
 
-A file comes with those of our code that had its functions entered: the nearest of ours among the callers.
+A file comes with those of our code that had its functions entered: the nearest of ours among the callers. Also which
+files of the project it has read that it had not written.
 """
 
 import atexit
@@ -19,8 +20,23 @@ def _ours(code) -> bool:
     return "/src/synmask/" in code.co_filename and bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
+def _opened() -> dict[str, bool]:
+    """The files of the project that are opened from now on, and whether the first time was to read."""
+    found, project = {}, f"{os.getcwd()}/"
+
+    def look(event, arguments):
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path = os.path.abspath(os.fsdecode(arguments[0]))
+            writes = (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if path.startswith(project):
+                found.setdefault(path, not writes)
+
+    sys.addaudithook(look)
+    return found
+
+
 def _watch() -> None:
-    calls, entered = set(), set()
+    calls, entered, opened = set(), set(), _opened()
 
     def look(frame, event, argument):
         if event != "call" or not frame.f_back or (call := (frame.f_code, frame.f_back.f_code)) in calls:
@@ -34,7 +50,8 @@ def _watch() -> None:
 
     def record():
         sys.setprofile(None)
-        found = {"words": sys.argv, "entered": sorted(entered)}
+        read = sorted(path for path, reads in opened.items() if reads)
+        found = {"words": sys.argv, "entered": sorted(entered), "read": read}
         Path(FOLDER, f"{os.getpid()}.json").write_text(json.dumps(found))
 
     atexit.register(record)

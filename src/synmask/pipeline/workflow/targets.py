@@ -12,7 +12,7 @@ from synmask.pipeline.config.schema import PARSED, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.table_plan import Plan, asked_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
-from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, RESULTS, filled, run_file, table_file
+from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
 
 # files of each run that a page reads
@@ -215,13 +215,26 @@ class Targets:
         """The files that a page shows; with `partial`, it uses figures as they are."""
         made, tables = not self.config.partial, self._page_benchmarks(page)
         files = [METHOD, *map(table_file, tables)]
+        read = (path for table in tables for path in self.table_tasks(table))
+        files += [path for path in read if path.endswith("/scores.json")]
         for name in self._page_experiments(page):
             files += self.experiment_tables(name)
             files += [path for shown in SHOWN for path in self.run_files(name, shown)]
+            files += self._test_texts(name)
             if "parsing" in self.entry(name).tables:
                 files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
             files += self._drawings(name) if made else []
         return files
+
+    def _test_texts(self, experiment: str) -> list[str]:
+        """The plain text of an experiment's test sets, beside which a page shows translations."""
+        entry = self.entry(experiment)
+        paths = [
+            filled(f"{PAIR}/text/test.{language}", direction, corpus=entry.corpus)
+            for direction in entry.directions
+            for language in sides(direction)
+        ]
+        return self.available(paths)
 
     def page_plan(self, page: str) -> str:
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
