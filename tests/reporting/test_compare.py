@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -119,3 +121,13 @@ def test_a_wrong_call_gets_one_line(files, capsys, systems, said):
         compare(files, *systems, output=files / "out")
     assert said in capsys.readouterr().err
     assert not (files / "out.csv").exists()
+
+
+def test_each_file_is_read_once(files):
+    """As `<(…)` of a shell can be."""
+    whole = ["compare", "ref", "--system", "A", "base.1", "--system", "B", "ours.1", "--source", "ref"]
+    words = [f"<(cat {files / word})" if (files / word).is_file() else word for word in whole]
+    call = f"{sys.executable} -m synmask {' '.join(words)} --output {files / 'out'}"
+    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "<mark>" in (files / "out.html").read_text()

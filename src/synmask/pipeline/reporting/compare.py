@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, se
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
 from synmask.pipeline.options import Lowercase
-from synmask.pipeline.reporting.examples import examples
+from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.layout import pipes, signed
 
@@ -95,9 +95,13 @@ def compare(
         raise UserError(
             "give --system NAME FILE… twice or more, each with a name of its own and a file per seed"
         )
-    read, signatures = [], {}
+    first, *others = (file for _, *files in systems for file in files)
+    sources = [] if source is None else [source]
+    made, references, *more = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
+    translations = [made, *more[: len(others)]]
+    read, signatures, left = [], {}, iter(translations)
     for name, *files in systems:
-        texts = [read_texts(file, reference) for file in files]
+        texts = [(lines, references) for lines in islice(left, len(files))]
         how = {"language": language, "lowercase": lowercase}
         counts = [np.array([*sentence_counts(one, one, **how)])[:, : len(COUNTS)] for one in texts]
         scored = [score(one, None, **how) for one in texts]
@@ -113,19 +117,18 @@ def compare(
         return
     by_group = {
         what: [(name, len(lines), [f"{one.of(lines):.2f}" for one in read]) for name, lines in groups.items()]
-        for what, groups in _groups([*read_lines(reference)], train, language, lowercase).items()
+        for what, groups in _groups(references, train, language, lowercase).items()
     }
-    hypotheses = {(one.name, seed): path for one in read for seed, path in enumerate(one.files, start=1)}
+    runs = [(one.name, seed) for one in read for seed in range(1, len(one.files) + 1)]
+    sides = [more[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
         systems=names,
         heads=heads,
         rows=cells,
         groups=by_group,
-        runs=[f"{name} {seed}" for name, seed in hypotheses],
-        examples=examples(
-            source or reference, reference, hypotheses, language=language, lowercase=lowercase
-        ),
+        runs=[f"{name} {seed}" for name, seed in runs],
+        examples=examples_of(sides, runs, language=language, lowercase=lowercase),
         with_source=source is not None,
     )  # fmt: skip
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):

@@ -63,8 +63,14 @@ def examples(
         UserError: the files do not have the same number of lines.
     """
     sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
+    return examples_of(sides, list(hypotheses), language=language, lowercase=lowercase)
+
+
+def examples_of(
+    sides: Sequence[Sequence[str]], names: Sequence[Name], *, language: str = "en", lowercase: bool = False
+) -> list[Example]:
+    """`examples` of texts: the source, the reference and the translations of the runs `names`."""
     chrf = CHRF(lowercase=lowercase)
-    names = list(hypotheses)
     last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
     baselines = [_baseline(names, place) for place in range(len(names))]
     ranked = []
