@@ -36,6 +36,12 @@ def test_a_processor_is_known_by_what_pytorch_may_use(monkeypatch, pytorchs, bf1
     assert CHOICES[capability].capability == capability
 
 
+@pytest.mark.skipif(CPU.capability != "AVX-512 with bf16", reason="a processor without AVX-512's bf16")
+def test_onednns_mask_hides_bf16():
+    assert chosen(ONEDNN_MAX_CPU_ISA="AVX512_CORE_VNNI") == str(CHOICES["AVX-512"])
+    assert chosen(ONEDNN_MAX_CPU_ISA="AVX512_CORE_BF16") == str(CPU)
+
+
 @pytest.mark.parametrize(("mask", "capability"), [("avx2", "AVX2"), ("default", "none of AVX2 and AVX-512")])
 def test_pytorchs_mask_changes_the_choice(mask, capability):
     if WIDTHS.index(CPU.capability) > WIDTHS.index(capability):

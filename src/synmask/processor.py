@@ -2,9 +2,10 @@
 
 It never depends on a timing, since the same machine must make the same bytes. PyTorch takes the place of
 C++ operators that were not built (`kernels`). ATEN_CPU_CAPABILITY (avx2, default) hides a processor's vectors
-from PyTorch, and so from this choice.
+from PyTorch, and so from this choice; ONEDNN_MAX_CPU_ISA hides its instructions for bf16 from both.
 """
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,11 +51,16 @@ CHOICES = {
 }
 
 
+# values of ONEDNN_MAX_CPU_ISA: AVX-512 without bf16
+WITHOUT_BF16 = ("AVX512_CORE", "AVX512_CORE_VNNI")
+
+
 def capability() -> Capability:
     """What this processor has and PyTorch may use."""
     widest = torch.backends.cpu.get_cpu_capability()
     if widest == "AVX512":
-        return "AVX-512 with bf16" if torch.cpu._is_avx512_bf16_supported() else "AVX-512"
+        masked = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in WITHOUT_BF16
+        return "AVX-512 with bf16" if torch.cpu._is_avx512_bf16_supported() and not masked else "AVX-512"
     return "AVX2" if widest == "AVX2" else "none of AVX2 and AVX-512"
 
 
