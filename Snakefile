@@ -95,10 +95,13 @@ for made in workflow.rules:
 
 onstart:
     records.keep()  # what results are made from
+    if said := half_done_trainings():
+        logger.warning(said)
 
 
-# for the terminal: the hours of a dry run, and suggestions for a target that does not exist
+# for the terminal: the hours of a dry run, why jobs run again, and suggestions for a target that does not exist
 terminal.WORKFLOW.hours = training_hours
+terminal.WORKFLOW.half_done = half_done_trainings
 terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag)
 terminal.WORKFLOW.because = why
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]

@@ -151,6 +151,12 @@ def fit(data, run, settings, *, keep, templates=(), processes=None, **training):
     train(data=data, run=run, source="de", target="en", settings=settings, **how, training=options)
 
 
+def folder_of(run):
+    """The folder of the checkpoints of a run with a single training."""
+    [folder] = (run / "checkpoints").iterdir()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def models(corpus, all_settings, tmp_path_factory):
     """A folder with model files of a plain and of a guided system."""
@@ -159,7 +165,7 @@ def models(corpus, all_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name, settings in all_settings.items():
         fit(corpus / "bin", folder / name, typed(settings), keep=1)
-        state = average(folder / name / "checkpoints", 1)
+        state = average(folder / name, 1)
         save_model(
             folder / f"{name}.pt",
             state,

@@ -86,7 +86,7 @@ apply-bpe --input IN/raw/valid.en --output OUT/bpe/valid.en --codes IN/codes --v
 binarise --text IN/bpe --output OUT/bin --source de --target en
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --source IN/bpe/valid.en --target IN/bpe/valid.de --trees IN/raw/valid.de.trees --settings @cut --output OUT/templates --source-out OUT/templated.de --templates-out OUT/templated.en
-train --data IN/bin --run OUT/run --source de --target en --settings @settings --seed 1 --keep 1 --restart
+train --data IN/bin --run OUT/run --source de --target en --settings @settings --seed 1 --keep 1 --again 1
 average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --source de --target en --text @tokens --settings @settings --output OUT/run/average.pt
 decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --references IN/bpe/valid.en --settings @decoding
 predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
@@ -114,14 +114,14 @@ demo-text --split valid --settings @text --output OUT/text.txt
 task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text
 learn-gpt2-bpe --text IN/raw/train.en --merges 40 --output OUT/weights
 encode-text --train IN/raw/train.en --valid IN/raw/valid.en --weights IN/weights --output OUT/ids
-pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --restart
+pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --again 1
 encode-task --task acceptability --input IN/task/train.tsv --weights IN/weights --max-tokens 60 --output OUT/data/train.npz
 encode-task --task acceptability --input IN/task/dev.tsv --weights IN/weights --max-tokens 60 --output OUT/data/dev.npz
 annotate-task --task acceptability --input IN/task/dev.tsv --data IN/data/dev.npz --weights IN/weights --parses IN/task/dev
 encode-parses --parses IN/task/train --weights IN/weights --max-tokens 60 --output OUT/parsed/train.npz
 encode-parses --parses IN/task/dev --weights IN/weights --max-tokens 60 --output OUT/parsed/valid.npz
-continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --restart
-finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
+continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --again 1
+finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --again 1
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json --examples OUT/examples.csv

@@ -14,6 +14,7 @@ from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
+from small_models import folder_of
 from synmask.options import GrammarOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.pipeline.config.sections import Guidance
@@ -282,7 +283,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(
     assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
         max(scores), abs=0.01
     )
-    again = tmp_path / "one/checkpoints"
+    again = folder_of(tmp_path / "one")
     assert {path.name for path in again.glob("epoch*.pt")} == {f"epoch{best}.pt"}
 
 
@@ -301,7 +302,7 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
             assert stops < 30
     assert stops >= 5
     assert outcome(parts) == outcome(whole)
-    assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt", "finished.pt"}
+    assert {path.name for path in folder_of(parts).glob("*.pt")} == {"best.pt", "finished.pt"}
     (parts / "best.pt").unlink()
     tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
     assert outcome(parts) == outcome(whole)

@@ -21,7 +21,7 @@ import pytest
 import torch
 from fairseq.data.iterators import BackgroundConsumer
 
-from small_models import SETTINGS, fit, model_text, typed
+from small_models import SETTINGS, fit, folder_of, model_text, typed
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.stopping import Stop
@@ -73,7 +73,7 @@ def undisturbed(corpus, all_settings, tmp_path_factory):
 def outcome(corpus, run, settings):
     """The bytes of the averaged model, and the history without its times."""
     model = run / "model.pt"
-    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", model_text(), typed(settings))
+    save_model(model, average(run, KEEP), corpus / "bin", model_text(), typed(settings))
     rows = list(csv.DictReader((run / "history.csv").open()))
     for row in rows:
         del row["seconds"], row["tokens_per_second"]
@@ -120,7 +120,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     """The second checkpoint (its file is renamed, last.pt to previous.pt, its file to last.pt) loses no first."""
     run = tmp_path / "run"
     assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
-    start = checkpoints.latest(run / "checkpoints", MODELS)
+    start = checkpoints.latest(folder_of(run), MODELS)
     state = torch.load(start, weights_only=True)
     assert state["optimizer_history"][-1]["num_updates"] >= 1
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
@@ -217,7 +217,7 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
     fit(corpus / "bin", alone, typed(settings), keep=KEEP)
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
-    state = torch.load(run / "checkpoints/last.pt", weights_only=True)["extra_state"]
+    state = torch.load(folder_of(run) / "last.pt", weights_only=True)["extra_state"]
     assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
     fit(corpus / "bin", run, typed(settings), keep=KEEP, processes=2)
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
@@ -252,12 +252,12 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     corpus, all_settings, undisturbed, stopped, capfd, damage
 ):
     settings = all_settings["grammar"]
-    damage(stopped / "checkpoints/last.pt")
+    damage(folder_of(stopped) / "last.pt")
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
     assert "last.pt: damaged" in said
     assert "kept as last.pt.damaged-1" in said
-    assert (stopped / "checkpoints/last.pt.damaged-1").exists()
+    assert (folder_of(stopped) / "last.pt.damaged-1").exists()
     assert "resuming after update 7 in epoch" in said
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
@@ -265,7 +265,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undisturbed, stopped, capfd):
     settings = all_settings["grammar"]
     for name in ("last.pt", "previous.pt"):
-        cut(stopped / "checkpoints" / name)
+        cut(folder_of(stopped) / name)
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     assert "resuming" not in capfd.readouterr().err
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
@@ -283,7 +283,7 @@ def of_seed_2(path, *where):
 
 def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undisturbed, stopped, capfd):
     settings = all_settings["grammar"]
-    of_seed_2(stopped / "checkpoints/last.pt", "extra_state")
+    of_seed_2(folder_of(stopped) / "last.pt", "extra_state")
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
     assert "last.pt: unusable (it is of another training); it is kept as last.pt.unusable-1" in said
@@ -294,7 +294,7 @@ def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undistu
 def test_another_trainings_record_is_not_delivered(corpus, tmp_path, all_settings, undisturbed, capfd):
     settings, run = all_settings["grammar"], tmp_path / "run"
     shutil.copytree(undisturbed, run)
-    of_seed_2(run / "checkpoints/finished.pt")
+    of_seed_2(folder_of(run) / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
     assert "finished.pt: of another training; it is kept as finished.pt.unusable-1" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
@@ -306,6 +306,7 @@ def test_a_stopped_training_that_was_moved_goes_on(
     settings, there = all_settings["grammar"], tmp_path / "another/machine"
     shutil.copytree(corpus / "bin", there / "bin")
     shutil.move(stopped, there / "run")
+    (folder_of(there / "run") / "stamp.json").write_bytes(b"{")  # the folder's name says whose it is
     fit(there / "bin", there / "run", typed(settings), keep=KEEP)
     assert "resuming after update 8 in epoch" in capfd.readouterr().err
     assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
@@ -315,7 +316,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
     """Damage to an epoch's model comes out when it is averaged: without train.json it is made again."""
     settings, run = all_settings["grammar"], tmp_path / "run"
     shutil.copytree(undisturbed, run)
-    flip(run / "checkpoints/epoch2.pt")
+    flip(folder_of(run) / "epoch2.pt")
     (run / "train.json").unlink()
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
@@ -350,7 +351,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
 @pytest.mark.parametrize("damage", [cut, flip, lambda path: path.write_bytes(b"")])
 def test_a_damaged_record_is_kept_and_made_again(corpus, tmp_path, all_settings, undisturbed, damage):
     shutil.copytree(undisturbed, tmp_path / "run")
-    path = tmp_path / "run/checkpoints/finished.pt"
+    path = folder_of(tmp_path / "run") / "finished.pt"
     damage(path)
     bad = path.read_bytes()
     fit(corpus / "bin", tmp_path / "run", typed(all_settings["grammar"]), keep=KEEP)
@@ -359,26 +360,33 @@ def test_a_damaged_record_is_kept_and_made_again(corpus, tmp_path, all_settings,
     assert outcome(corpus, tmp_path / "run", all_settings["grammar"]) == expected
 
 
-def test_what_is_asked_for_again_is_trained_again(corpus, tmp_path, all_settings, undisturbed, capfd):
+def test_a_finished_training_is_trained_again_if_asked(
+    corpus, tmp_path, all_settings, undisturbed, attempt, capfd
+):
+    """In another folder: the first stays until then, and a kill in between costs neither."""
     settings, run = all_settings["grammar"], tmp_path / "run"
     shutil.copytree(undisturbed, run)
-    expected = outcome(corpus, run, settings)
-    (run / "train.json").unlink()  # as Snakemake does before a forced job
-    fit(corpus / "bin", run, typed(settings), keep=KEEP, restart=True)
+    expected, first = outcome(corpus, run, settings), folder_of(run)
+    (run / "train.json").unlink()  # as Snakemake does before a job
+    fit(corpus / "bin", run, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
-    assert "of a training that is asked for again; starting again" in said
-    assert "epoch 1/3 done" in said
-    assert outcome(corpus, run, settings) == expected
-    (run / "train.json").unlink()
-    checkpoints.deliver(run / "checkpoints", None)  # killed before its outputs were there
-    fit(corpus / "bin", run, typed(settings), keep=KEEP, restart=True)
-    said = capfd.readouterr().err
-    assert "all 3 epochs are done" in said
+    assert "all 3 epochs are done; to train again, give --again 1" in said
     assert "epoch 1/3" not in said
+    stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
+    assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TryAgain.EXIT_CODE
+    assert checkpoints.load(first / "finished.pt")
+    fit(corpus / "bin", run, typed(settings), keep=KEEP, again=1)
+    said = capfd.readouterr().err
+    assert "resuming after update 8 in epoch" in said
+    assert "epoch 3/3 done" in said
+    assert folder_of(run).name == f"{first.name}-2"
+    assert outcome(corpus, run, settings) == expected
+    fit(corpus / "bin", run, typed(settings), keep=KEEP)
+    assert "all 3 epochs are done" in capfd.readouterr().err
 
 
 def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch):
-    folder = stopped / "checkpoints"
+    folder = folder_of(stopped)
     before = sorted(path.name for path in folder.iterdir())
 
     for code in sorted({*errno.errorcode} - {errno.EINVAL}):  # the latter: a damaged file's offset
@@ -399,12 +407,13 @@ def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch):
 def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):
     settings, run = all_settings["grammar"], tmp_path / "run"
     shutil.copytree(undisturbed, run)
-    folder, model = run / "checkpoints", run / "model.pt"
+    folder, model = folder_of(run), run / "model.pt"
     expected = outcome(corpus, run, settings)
     checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
     assert {path.name for path in folder.iterdir()} == {
         "average2.pt",
         "stamp.json",
+        "history.csv",
         "finished.pt",
     }
     model.unlink()  # as Snakemake does before it averages again
@@ -433,7 +442,7 @@ def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, und
 
     monkeypatch.setattr(Path, "unlink", failing)
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.retire(run / "checkpoints", run / "model.pt", checkpoints.average_file(KEEP))
+        checkpoints.retire(folder_of(run), run / "model.pt", checkpoints.average_file(KEEP))
     monkeypatch.undo()
     (run / "model.pt").unlink()
     assert outcome(corpus, run, settings) == expected
@@ -443,7 +452,7 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
     settings["training"]["max_epochs"] = 1000
     run = tmp_path / "run"
     first = start(words(corpus, run, settings), env=os.environ | {"SLURM_JOB_ID": "4711"})
-    while not (run / "checkpoints/last.pt").exists():
+    while not list(run.glob("checkpoints/*/last.pt")):
         time.sleep(0.05)
         assert first.poll() is None
     second = start(words(corpus, run, settings))

@@ -123,7 +123,7 @@ def models(corpus, all_settings, tmp_path_factory):
             "training": plain["training"] | {"max_epochs": epochs},
         }
         fit(corpus / "bin", folder / name, typed(settings), keep=1)
-        state = average(folder / name / "checkpoints", 1)
+        state = average(folder / name, 1)
         save_model(
             folder / f"{name}.pt",
             state,

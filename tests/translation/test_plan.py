@@ -88,7 +88,7 @@ def test_the_forecast_is_what_a_training_takes(
 
     def measured(*paths):
         replace(*paths)
-        sizes.append(sum(path.stat().st_size for path in (run / "checkpoints").glob("*.pt")))
+        sizes.append(sum(path.stat().st_size for path in run.glob("checkpoints/*/*.pt")))
 
     monkeypatch.setattr(os, "replace", measured)
     fit(corpus / "bin", run, typed(settings), keep=keep)
@@ -96,8 +96,8 @@ def test_the_forecast_is_what_a_training_takes(
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
     assert count_parameters(typed(settings), *symbols) == parameters
     text = model_text()
-    save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, typed(settings))
-    checkpoints.retire(run / "checkpoints", run / "average.pt", checkpoints.average_file(keep))
+    save_model(run / "average.pt", average(run, keep), corpus / "bin", text, typed(settings))
+    checkpoints.retire(checkpoints.trained(run), run / "average.pt", checkpoints.average_file(keep))
     kept = sum(path.stat().st_size for path in run.rglob("*.pt"))
 
     def as_here(values):

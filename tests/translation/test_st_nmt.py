@@ -230,12 +230,10 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     system = plain["system"] | {"guide": "templates", "options": options}
     fit(templates / "bin", folder / "first", typed(plain), keep=1)
     text = model_text(CODES, tokeniser={"de": "moses", "en": "none"})
-    save_model(
-        folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, typed(plain)
-    )
+    save_model(folder / "first.pt", average(folder / "first", 1), templates / "bin", text, typed(plain))
     settings = plain | {"system": system}
     fit(corpus / "bin", folder / "second", typed(settings), keep=1, templates=[*given(templates).values()])
-    state = average(folder / "second/checkpoints", 1)
+    state = average(folder / "second", 1)
     save_model(
         folder / "second.pt",
         state,
@@ -353,7 +351,7 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
             settings=Decoding(),
             threads=1,
         )
-    state = average(models / "second/checkpoints", 1)
+    state = average(models / "second", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
         save_model(tmp_path / "x.pt", state, corpus / "bin", model_text(CODES), typed(settings))
     words = read_dictionary(templates / "bin/dict.en.txt")

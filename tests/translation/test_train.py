@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import fit, model_text, typed
+from small_models import fit, folder_of, model_text, typed
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.files import TryAgain, UserError, read_lines, write_lines
+from synmask.pipeline.provenance import commit
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
-from synmask.pipeline.training.checkpoints import epoch_model
+from synmask.pipeline.training.checkpoints import epoch_model, trained
+from synmask.pipeline.training.loop import _Loop
+from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.parse import parse
@@ -24,11 +27,12 @@ from synmask.pipeline.translation.valid_bleu import valid_bleu
 
 KEEP = 2
 DOCS = Path(__file__).parents[2] / "docs/workflow.md"
+UPDATES = 6  # per epoch
 
 
 def run(corpus, folder, settings, seed=1, **how):
     fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **how)
-    return {path.name: epoch_model(path) for path in (folder / "checkpoints").glob("epoch*.pt")}
+    return {path.name: epoch_model(path) for path in trained(folder).glob("epoch*.pt")}
 
 
 def same(first, second):
@@ -49,10 +53,10 @@ def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
     array = np.load(tmp_path / "bin/syntax.train.de.npy")
     array[:, :2] = -1
     np.save(tmp_path / "bin/syntax.train.de.npy", array)
-    assert not same(first, run(tmp_path, tmp_path / "a", settings_of("pascal"), restart=True))
-    assert "from other data; starting again" in capsys.readouterr().err
+    assert not same(first, run(tmp_path, tmp_path / "a", settings_of("pascal")))
+    assert "a training with other data has done 3 epochs" in capsys.readouterr().err
     assert same(plain, run(tmp_path, tmp_path / "b", settings_of("none")))
-    assert "starting again" not in capsys.readouterr().err
+    assert "all 3 epochs are done" in capsys.readouterr().err
 
 
 def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
@@ -61,7 +65,7 @@ def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
     losses = []
     for _ in range(2):
         binarise(text=tmp_path / "bpe", output=tmp_path / "bin", source="de", target="en")
-        run(tmp_path, tmp_path / "a", settings, restart=True)
+        run(tmp_path, tmp_path / "a", settings)
         losses.append([row["valid_loss"] for row in csv.DictReader((tmp_path / "a/history.csv").open())])
         for side in ("de", "en"):
             lines = (tmp_path / f"bpe/valid.{side}").read_text().splitlines()[:4]
@@ -69,50 +73,90 @@ def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
     assert losses[0] != losses[1]
 
 
-def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, settings, capsys):
-    first = run(corpus, tmp_path / "a", settings, code="1")
-    settings["training"]["dropout"] = 0.4
-    assert not same(first, run(corpus, tmp_path / "a", settings, code="1", restart=True))
-    assert "from other settings; starting again" in capsys.readouterr().err
-    run(corpus, tmp_path / "a", settings, code="2", restart=True)
-    assert "from other code; starting again" in capsys.readouterr().err
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
-        "checkpoints",
-        "history.csv",
-        "train.json",
-    ]
-
-
 def content(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_checkpoints_of_another_training_are_kept_until_asked(corpus, tmp_path, settings):
-    run(corpus, tmp_path / "a", settings)
-    before = content(tmp_path / "a")
-    settings["training"]["dropout"] = 0.4
-    with pytest.raises(
-        UserError, match="checkpoints: from other settings and seed; to start again, give --restart"
-    ):
-        run(corpus, tmp_path / "a", settings, seed=2)
-    assert content(tmp_path / "a") == before
-
-
-def test_checkpoints_that_were_moved_aside_come_back(corpus, tmp_path, settings, monkeypatch, capsys):
-    """A change that was a mistake costs nothing: not before the changed training has done an epoch."""
-    first = run(corpus, tmp_path / "a", settings)
+def test_another_training_has_its_own_folder_and_ends_that_of_the_one_before(
+    corpus, tmp_path, settings, monkeypatch, capsys
+):
+    """Not before it is finished itself: to go back before then costs nothing, nor does it end the other."""
+    a, epoch = tmp_path / "a", _Loop._epoch
+    first = run(corpus, a, settings, code="1")
+    before = content(folder_of(a))
     changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
-    monkeypatch.setattr("synmask.pipeline.training.loop._Loop._step", lambda *words: 1 / 0)
+    monkeypatch.setattr(_Loop, "_epoch", lambda loop, *how: epoch(loop, *how) if how[1] < 3 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        run(corpus, tmp_path / "a", changed, restart=True)
+        run(corpus, a, changed, code="2")
     monkeypatch.undo()
-    assert (tmp_path / "a/checkpoints.stale-1").is_dir()
-    (tmp_path / "a/train.json").unlink()
-    assert same(first, run(corpus, tmp_path / "a", settings, restart=True))
     said = capsys.readouterr().err
-    assert "these were in checkpoints.stale-1; resuming from them" in said
+    assert f"with other settings and code has done 3 epochs; {trained(a)} stays until" in said
+    assert content(trained(a)) == before
+    (a / "train.json").unlink()  # as Snakemake does before a job
+    assert same(first, run(corpus, a, settings, code="1"))
+    said = capsys.readouterr().err
     assert "all 3 epochs are done" in said
-    assert not (tmp_path / "a/checkpoints.stale-1").exists()
+    assert "done  loss" not in said
+    assert content(trained(a)) == before
+    assert not same(first, run(corpus, a, changed, code="2"))
+    said = capsys.readouterr().err
+    assert "resuming after epoch 2 of 3" in said
+    assert sorted(path.name for path in a.iterdir()) == ["checkpoints", "history.csv", "train.json"]
+    assert folder_of(a) == trained(a)
+
+
+def interrupted(corpus, folder, settings, monkeypatch, epochs=2, **how):
+    """A training that is stopped after some epochs."""
+    with monkeypatch.context() as context:
+        context.setattr(Stop, "due", lambda self, update, first: update >= epochs * UPDATES)
+        with pytest.raises(TryAgain):
+            run(corpus, folder, settings, **how)
+
+
+def test_a_half_done_training_goes_on_with_other_code_if_asked(
+    corpus, tmp_path, settings, monkeypatch, capsys
+):
+    """It is the one that has come furthest, and from then on one of this code."""
+    whole, a = run(corpus, tmp_path / "whole", settings), tmp_path / "a"
+    interrupted(corpus, a, settings, monkeypatch, code="1")
+    half = content(folder_of(a))
+    interrupted(corpus, a, settings, monkeypatch, epochs=1, code="2")
+    assert half.items() <= content(a).items()
+    other = {**settings, "training": settings["training"] | {"dropout": 0.4}}
+    interrupted(corpus, a, other, monkeypatch, epochs=1, code="1", any_code=1)  # not of these settings
+    capsys.readouterr()
+    interrupted(corpus, a, settings, monkeypatch, epochs=0.1, code="2", any_code=1)
+    assert "going on with checkpoints that other code made" in capsys.readouterr().err
+    assert same(whole, run(corpus, a, settings, code="2"))
+    assert "resuming after update" in capsys.readouterr().err
+    assert folder_of(a) == trained(a)
+    attempts = json.loads((a / "train.json").read_text())["attempts"]
+    assert len(attempts) == 3
+    assert all(attempt["commit"] == commit() for attempt in attempts)
+
+
+def test_checkpoints_of_the_layout_before_are_found(corpus, tmp_path, settings, monkeypatch, capsys):
+    """In checkpoints/ itself: those of a finished run are averaged, a half-done training continues."""
+    a = tmp_path / "a"
+
+    def flatten():
+        folder = folder_of(a)
+        for path in folder.iterdir():
+            path.rename(a / "checkpoints" / path.name)
+        folder.rmdir()
+
+    interrupted(corpus, a, settings, monkeypatch, code="1")
+    flatten()
+    (a / "checkpoints/history.csv").unlink()
+    whole = run(corpus, a, settings, code="2", any_code=1)
+    assert "resuming after epoch 2 of 3" in capsys.readouterr().err
+    expected = average(a, KEEP)
+    flatten()
+    values = json.loads((a / "train.json").read_text())
+    del values["checkpoints"]
+    (a / "train.json").write_text(json.dumps(values))
+    assert all(torch.equal(value, expected[name]) for name, value in average(a, KEEP).items())
+    assert same(whole, run(corpus, a, settings, code="2"))
 
 
 def cut(data):
@@ -151,7 +195,7 @@ def test_data_are_checked_before_anything_is_touched(corpus, tmp_path, settings)
             shutil.copytree(corpus / "bin", tmp_path / "bin")
             damage(tmp_path / "bin")
             with pytest.raises(UserError, match=str(tmp_path / "bin")) as error:
-                run(tmp_path, tmp_path / folder, settings, restart=True)
+                run(tmp_path, tmp_path / folder, settings)
             assert "\n" not in str(error.value), what
             assert content(tmp_path / "a") == before, what
     assert not (tmp_path / "new").exists()
@@ -239,7 +283,7 @@ def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
     with pytest.raises(UserError, match=r"no longer finite at update \d+; lower training\.lr"):
         fit(corpus / "bin", tmp_path / "a", exploding(settings), keep=KEEP)
     assert not (tmp_path / "a/train.json").exists()
-    assert not (tmp_path / "a/checkpoints/crash.pt").exists()
+    assert not list(tmp_path.rglob("crash.pt"))
 
 
 def test_missing_data(tmp_path, settings):
@@ -309,9 +353,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     masks = [bool(row["mlm_loss"]) for row in history]
     assert masks == [settings["system"]["mlm_weight"] > 0] * len(masks)
     text = model_text("#version: 0.2\ne f</w>\n")
-    save_model(
-        tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, typed(settings)
-    )
+    save_model(tmp_path / "m.pt", average(tmp_path / "a", KEEP), corpus / "bin", text, typed(settings))
     source = corpus / "bpe/test.de"
     reads = GUIDES[settings["system"]["guide"]].reads
     decode_files(
@@ -327,27 +369,27 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
 
 def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
     epochs = run(corpus, tmp_path / "a", settings)
-    mean = average(tmp_path / "a/checkpoints", KEEP)
+    mean = average(tmp_path / "a", KEEP)
     for name, value in mean.items():
         expected = (epochs["epoch2.pt"][name].double() + epochs["epoch3.pt"][name].double()) / 2
         torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
     with pytest.raises(UserError, match="2 epochs there, 3 to average"):
-        average(tmp_path / "a/checkpoints", 3)
+        average(tmp_path / "a", 3)
 
 
 def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, settings):
     settings["training"]["max_epochs"] = 1
     for seed in (1, 2):
         fit(corpus / "bin", tmp_path / str(seed), typed(settings), keep=1, seed=seed)
-    ours, theirs = (tmp_path / seed / "checkpoints/epoch1.pt" for seed in "12")
+    ours, theirs = (folder_of(tmp_path / seed) / "epoch1.pt" for seed in "12")
     shutil.copyfile(theirs, ours)
     with pytest.raises(
-        UserError, match=r"1/checkpoints/epoch1.pt: a model of another training; move it away"
+        UserError, match=r"1/checkpoints/\w+/epoch1.pt: a model of another training; move it away"
     ):
-        average(ours.parent, 1)
+        average(tmp_path / "1", 1)
     ours.unlink()
     fit(corpus / "bin", tmp_path / "1", typed(settings), keep=1)
-    average(ours.parent, 1)
+    average(tmp_path / "1", 1)
 
 
 @pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])
@@ -358,14 +400,14 @@ def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
     valid_losses(*losses)
     settings["training"]["checkpoint"] = "best"
     fit(corpus / "bin", tmp_path / "b", typed(settings), keep=1)
-    chosen = average(tmp_path / "b/checkpoints", 1)
+    chosen = average(tmp_path / "b", 1)
     assert all(torch.equal(value.float(), chosen[name]) for name, value in epochs[f"epoch{best}.pt"].items())
-    assert not (tmp_path / "b/checkpoints/epoch1.pt").exists()
+    assert not (folder_of(tmp_path / "b") / "epoch1.pt").exists()
 
 
 def test_a_model_file_stands_alone(corpus, tmp_path, settings):
     run(corpus, tmp_path / "a", settings)
-    state = average(tmp_path / "a/checkpoints", 1)
+    state = average(tmp_path / "a", 1)
     text = model_text("#version: 0.2\ne f</w>\n")
     save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
     model, task, kept = load_model(tmp_path / "model.pt")
@@ -397,7 +439,7 @@ def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, se
     shutil.copytree(corpus / "bin", tmp_path / "bin")
     (tmp_path / "bin/dict.en.txt").write_text("")
     text = model_text()
-    state = average(tmp_path / "a/checkpoints", KEEP)
+    state = average(tmp_path / "a", KEEP)
     with pytest.raises(UserError, match="bin: not what the model was trained on") as error:
         save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, typed(settings))
     assert "\n" not in str(error.value)
@@ -423,7 +465,7 @@ def test_bf16_trains_on_a_cpu_and_averages_in_float32(corpus, tmp_path, settings
     settings["training"] |= {"precision": "bf16", "validate_bleu": 3}
     models = run(corpus, tmp_path / "run", settings)
     assert {value.dtype for value in models["epoch3.pt"].values()} == {torch.bfloat16}
-    mean = average(tmp_path / "run/checkpoints", KEEP)
+    mean = average(tmp_path / "run", KEEP)
     assert {value.dtype for value in mean.values()} == {torch.float32}
     with (tmp_path / "run/history.csv").open() as handle:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(handle)]
@@ -530,4 +572,4 @@ def test_the_best_bleu_chooses_the_model_if_asked(corpus, tmp_path, settings, mo
     monkeypatch.setattr("synmask.pipeline.translation.valid_bleu.valid_bleu", lambda trainer: next(scores))
     settings["training"] |= {"checkpoint": "best-bleu", "validate_bleu": 1}
     fit(corpus / "bin", tmp_path / "a", typed(settings), keep=1)
-    assert [path.name for path in (tmp_path / "a/checkpoints").glob("epoch*.pt")] == ["epoch2.pt"]
+    assert [path.name for path in folder_of(tmp_path / "a").glob("epoch*.pt")] == ["epoch2.pt"]

@@ -23,13 +23,13 @@ def more(corpus, models, all_settings, tmp_path_factory):
     saved = torch.load(models / "plain.pt", weights_only=True)
     text = ModelText.model_validate(saved["text"])
     fit(corpus / "bin", folder / "two", typed(all_settings["plain"]), keep=1, seed=2)
-    state = average(folder / "two/checkpoints", 1)
+    state = average(folder / "two", 1)
     save_model(folder / "two.pt", state, corpus / "bin", text, typed(all_settings["plain"]))
     options = {"conv_layers": 1, "conv_kernel": 3}
     system = all_settings["plain"]["system"] | {"guide": "structformer", "options": options}
     settings = all_settings["plain"] | {"system": system}
     fit(corpus / "bin", folder / "structformer", typed(settings), keep=1)
-    state = average(folder / "structformer/checkpoints", 1)
+    state = average(folder / "structformer", 1)
     save_model(folder / "structformer.pt", state, corpus / "bin", text, typed(settings))
     torch.save(saved | {"text": saved["text"] | {"codes": "#version: 0.2\nb b</w>\n"}}, folder / "codes.pt")
     torch.save(saved | {"text": saved["text"] | {"target": "fr"}}, folder / "fr.pt")

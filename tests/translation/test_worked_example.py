@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from small_models import fit, typed
+from small_models import fit, folder_of, typed
 from synmask import options as own
 from synmask.pipeline.config import guides
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
@@ -33,7 +33,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1
     fit(corpus / "bin", tmp_path / "run", typed(settings), keep=1)
-    model = epoch_model(tmp_path / "run/checkpoints/epoch1.pt")
+    model = epoch_model(folder_of(tmp_path / "run") / "epoch1.pt")
     bonus = model["encoder.guide.bonus"]
     assert bonus.shape == (2, 1, 1)
     assert (bonus != 0.5).all()  # learnt

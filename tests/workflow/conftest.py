@@ -35,6 +35,33 @@ TINY = {
     },
 }
 
+QUEUE = """#!/bin/sh
+# A queue whose jobs start at once. `queue submit WORDS JOBSCRIPT` prints a number, `queue status NUMBER` a word.
+# $LATE: a file that is seen $SECONDS_LATE after its job is known to have ended, as on some shared file systems;
+# without $SECONDS_LATE it never is.
+case $1 in
+  submit)
+    number=$(($(wc -l < queued) + 1))
+    echo "$@" >> queued
+    for script; do :; done
+    (
+      "$script" && end=success || end=failed
+      [ -z "$LATE" ] || mv "$LATE" hidden
+      echo $end > state.$number
+    ) > log.$number 2>&1 < /dev/null &
+    echo $number ;;
+  status)
+    cat state.$2 2> /dev/null || { echo running; exit; }
+    [ -z "$SECONDS_LATE" ] || (sleep $SECONDS_LATE; mv hidden "$LATE") > /dev/null 2>&1 < /dev/null & ;;
+esac
+"""
+SUBMIT = (
+    "./queue submit -q {resources.slurm_partition} -m {resources.mem_mb} -t {resources.runtime} -c {threads}"
+    " -g {resources.gpu}"
+)
+GENERIC = ["--profile", "slurm", "--executor", "cluster-generic", "--cluster-generic-submit-cmd", SUBMIT]
+GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between-status-checks", "1"]
+
 
 # They check values and compute none, and so does all that they call.
 CHECKS = tuple(f"synmask.pipeline.{name}" for name in ("cli", "config", "options"))
@@ -146,6 +173,19 @@ def built(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("built"))
     project.first = project.snakemake()
     return project
+
+
+@pytest.fixture
+def queue():
+    """Put a queue into a project → the words with which snakemake's jobs go there."""
+
+    def put(project):
+        (project.folder / "queue").write_text(QUEUE)
+        (project.folder / "queue").chmod(0o755)
+        (project.folder / "queued").touch()
+        return GENERIC
+
+    return put
 
 
 def _check_loaded(project):

@@ -2,49 +2,15 @@
 
 import re
 
-QUEUE = """#!/bin/sh
-# A queue whose jobs start at once. `queue submit WORDS JOBSCRIPT` prints a number, `queue status NUMBER` a word.
-# $LATE: a file that is seen $SECONDS_LATE after its job is known to have ended, as on some shared file systems;
-# without $SECONDS_LATE it never is.
-case $1 in
-  submit)
-    number=$(($(wc -l < queued) + 1))
-    echo "$@" >> queued
-    for script; do :; done
-    (
-      "$script" && end=success || end=failed
-      [ -z "$LATE" ] || mv "$LATE" hidden
-      echo $end > state.$number
-    ) > log.$number 2>&1 < /dev/null &
-    echo $number ;;
-  status)
-    cat state.$2 2> /dev/null || { echo running; exit; }
-    [ -z "$SECONDS_LATE" ] || (sleep $SECONDS_LATE; mv hidden "$LATE") > /dev/null 2>&1 < /dev/null & ;;
-esac
-"""
-SUBMIT = (
-    "./queue submit -q {resources.slurm_partition} -m {resources.mem_mb} -t {resources.runtime} -c {threads}"
-    " -g {resources.gpu}"
-)
-GENERIC = ["--profile", "slurm", "--executor", "cluster-generic", "--cluster-generic-submit-cmd", SUBMIT]
-GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between-status-checks", "1"]
 TEXT = "results/demo/raw/train.de"
 
 
-def with_queue(project):
-    (project.folder / "queue").write_text(QUEUE)
-    (project.folder / "queue").chmod(0o755)
-    (project.folder / "queued").touch()
-    return project
-
-
-def test_jobs_go_to_another_scheduler_with_what_the_profile_says_and_a_failed_one_is_retried(project):
-    with_queue(project)
+def test_jobs_go_to_another_scheduler_with_what_the_profile_says_and_a_failed_one_is_retried(project, queue):
     (project.folder / "bin").mkdir()
     verb = project.folder / "bin/synmask"  # fails once; then the real one, which comes after it in PATH
     verb.write_text('#!/bin/sh\nrm "$0"\nexit 1\n')
     verb.chmod(0o755)
-    project.snakemake(TEXT, *GENERIC)
+    project.snakemake(TEXT, *queue(project))
     queued = (project.folder / "queued").read_text().splitlines()
     words = ["submit -q main -m 601 -t 3 -c 1 -g 0 ", "submit -q main -m 1202 -t 6 -c 1 -g 0 "]
     assert len(queued) == 2
@@ -52,10 +18,9 @@ def test_jobs_go_to_another_scheduler_with_what_the_profile_says_and_a_failed_on
     assert (project.folder / TEXT).stat().st_size
 
 
-def test_a_file_that_is_seen_late_is_waited_for(project, monkeypatch):
-    with_queue(project)
+def test_a_file_that_is_seen_late_is_waited_for(project, queue, monkeypatch):
     monkeypatch.setenv("LATE", TEXT)
-    once = (TEXT, *GENERIC, "--retries", "0")
+    once = (TEXT, *queue(project), "--retries", "0")
     done = project.snakemake(*once, "--latency-wait", "1", check=False)
     assert done.returncode == 1
     missing = rf"MissingOutputException.*\n.*(.*\n)*.*{TEXT}"

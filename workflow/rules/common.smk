@@ -1,11 +1,13 @@
 # The configuration, and short names for what rules ask of the library (src/synmask/pipeline/workflow).
 import glob
+import json
 import os
 import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
+from pathlib import Path
 
 from synmask.pipeline.config.blame import fault
 from synmask.pipeline.config.faults import Fault
@@ -17,7 +19,7 @@ from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.workflow import compat_slurm, hours, reasons, records, slurm, terminal
+from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, records, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
 
@@ -101,7 +103,30 @@ TRAINING = {
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
     "checkpoint_minutes": JOBS.need("checkpoint_minutes"),
     "tensorboard": JOBS.need("tensorboard"),
+    "any_code": int(CONFIG.any_code),
 }
+
+
+@cache
+def forced():
+    """The rules and files that the user forces, "*" for all. Snakemake does not tell them to the processes of jobs."""
+    if workflow.is_main_process:
+        dag = workflow.dag_settings
+        named = [*dag.forcerun, *(dag.targets if dag.forcetargets else ()), *("*" if dag.forceall else "")]
+        os.environ["SYNMASK_FORCED"] = "\n".join(named)
+    return os.environ.get("SYNMASK_FORCED", "").split("\n")
+
+
+def again(rule, folder):
+    """1 for a training that the user forces: by its rule, by one of its files, or with everything."""
+
+    def asked(wildcards):
+        run = filled(folder, **dict(wildcards.items()))
+        return int(rule in forced() or "*" in forced() or run in map(os.path.dirname, forced()))
+
+    return asked
+
+
 # Resources of the steps that use a model.
 USING = {
     "cpus_per_task": JOBS.need("threads"),
@@ -131,6 +156,20 @@ def why(number):
     """Why the job with this number runs again, in words."""
     job = numbered_jobs().get(number)
     return reasons.because(workflow.dag, job) if job else ""
+
+
+def half_done_trainings():
+    """Trainings to be run that other code has half done, in one line."""
+
+    def stamp(job):
+        seed = job.params.get("seed") or job.wildcards.seed
+        return {"settings": json.loads(job.params.settings), "seed": int(seed), "code": job.params.code}
+
+    jobs = [
+        job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in hours.TRAININGS
+    ]
+    runs = [(Path(os.path.dirname(job.output[0])), partial(stamp, job)) for job in jobs]
+    return half_done.line(runs, CONFIG.any_code)
 
 
 def check_free(target):

@@ -71,6 +71,7 @@ rule finetune:
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
+        again=again("finetune", TUNED),
         keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:
         code=JOBS.code("finetune"),
@@ -86,7 +87,7 @@ rule finetune:
         " --seed {wildcards.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
         " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
+        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
 
 
 rule predict:

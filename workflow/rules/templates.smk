@@ -47,6 +47,9 @@ use rule train as train_templates with:
         history=PREDICTOR / "history.csv",
     log:
         PREDICTOR / "train.log",
+    resources:
+        **TRAINING,
+        again=again("train_templates", PREDICTOR),
     params:
         code=JOBS.code("train", guided=False),
         settings=JOBS.template_settings,

@@ -11,7 +11,7 @@ rule train:
             TEMPLATES / "bin/dict.{target}.txt",
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
-    # so that the next attempt resumes. `synmask train` itself moves stale checkpoints aside.
+    # so that the next attempt resumes.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
         summary=RUN / "train.json",
@@ -21,6 +21,7 @@ rule train:
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
+        again=again("train", RUN),
     params:
         code=JOBS.code("train"),
         settings=JOBS.run_settings,
@@ -32,7 +33,7 @@ rule train:
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
+        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
 
 
 rule average:

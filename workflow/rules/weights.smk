@@ -95,6 +95,7 @@ rule pretrain:
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
+        again=again("pretrain", WEIGHTS),
     params:
         code=JOBS.code("pretrain"),
         identity=JOBS.pretrained_run,
@@ -108,7 +109,7 @@ rule pretrain:
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
+        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
 
 
 rule encode_parses:
@@ -152,6 +153,7 @@ rule continue_pretraining:
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
+        again=again("continue_pretraining", WEIGHTS),
     params:
         code=JOBS.code("continue-pretraining"),
         identity=JOBS.pretrained_run,
@@ -166,4 +168,4 @@ rule continue_pretraining:
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
+        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"

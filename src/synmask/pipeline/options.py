@@ -112,23 +112,20 @@ class TrainingOptions:
     """The options of every training."""
 
     seed: Annotated[Seed, AS_WHOLE, Parameter(help="Random seed.")]
-    code: Annotated[
-        str, Parameter(help="Digest of the training's code: checkpoints of another one are not continued.")
-    ] = ""
+    code: Annotated[str, Parameter(help="Digest of the training's code; see --any-code.")] = ""
     threads: Threads = 1
     gpus: Gpus = 0
     tensorboard: Annotated[Switch, Parameter(help="1: write RUN/tensorboard while it trains.")] = 0
     checkpoint_minutes: Annotated[
         float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")
     ] = 15.0
-    restart: Annotated[
-        bool,
-        Parameter(
-            help="Start again if settings, data, seed or code differ from those of the checkpoints in the "
-            "run's folder, or if these are finished and train.json was removed since; they are moved aside "
-            "until an epoch is done."
-        ),
-    ] = False
+    again: Annotated[
+        Switch, Parameter(help="1: train again if it is finished; its checkpoints stay until then.")
+    ] = 0
+    any_code: Annotated[
+        Switch,
+        Parameter(help="1: go on with checkpoints of the same settings, data and seed that other code made."),
+    ] = 0
 
 
 def on_gpus(function: Callable[..., T]) -> Callable[..., T]:

@@ -57,6 +57,7 @@ class Config(base.Section):
     )
     published: base.PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
     partial: bool = key("build only tables, from the runs that exist", False)
+    any_code: bool = key("go on with checkpoints that other code made (docs/workflow.md)", False)
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:

@@ -145,9 +145,9 @@ class Continuing(SentenceStage):
                 raise UserError(f"{part}: a sentence has {longest} tokens, batch.tokens is {most}; give more")
         return {}
 
-    def config(self, run: Path, processes: int) -> DictConfig:
+    def config(self, checkpoints: Path, processes: int) -> DictConfig:
         tokens = self.settings.training.batch.tokens
-        return self.decaying(run, processes, updates=self.batches // processes, max_tokens=tokens)
+        return self.decaying(checkpoints, processes, updates=self.batches // processes, max_tokens=tokens)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
@@ -193,8 +193,8 @@ class Continuing(SentenceStage):
         shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
 
-    def deliver(self, run: Path, history: History) -> None:
-        model = epoch_model(run / "checkpoints" / self.final)
+    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+        model = epoch_model(checkpoints / self.final)
         save_weights(run, model, load_weights(self.weights).shape, self.weights, self.identity)
 
 

@@ -67,9 +67,9 @@ class FineTuning(SentenceStage):
                 raise UserError(f"{part}: scores above 1, of an older version; encode the task again")
         return super().check()
 
-    def config(self, run: Path, processes: int) -> DictConfig:
+    def config(self, checkpoints: Path, processes: int) -> DictConfig:
         batch = {"batch_size": self.settings.training.sentences, "required_batch_size_multiple": 1}
-        return self.decaying(run, processes, **batch)
+        return self.decaying(checkpoints, processes, **batch)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
@@ -120,15 +120,15 @@ class FineTuning(SentenceStage):
         targets = read_encoded(self.data / f"{part}.npz").targets
         return [*map(TASKS[self.task].label, targets.tolist())]
 
-    def deliver(self, run: Path, history: History) -> None:
-        folder, [best] = run / "checkpoints", self.models(history)
-        path = folder / f"epoch{best}.pt"
-        model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
+    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+        [best] = self.models(history)
+        path = checkpoints / f"epoch{best}.pt"
+        model = epoch_model(path) if path.exists() else load(checkpoints / BEST)["model"]
         whose = owned(self.identity)
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
         save(run / BEST, {"model": model, "epoch": best, **known, **whose})
         if not self.keep_checkpoints:
-            retire(folder, run / BEST, BEST)
+            retire(checkpoints, run / BEST, BEST)
 
 
 def new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:

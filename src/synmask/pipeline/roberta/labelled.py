@@ -173,7 +173,7 @@ class SentenceStage(Stage):
             encoded = read_encoded(part)
             yield split, encoded, self.syntax(part, encoded)
 
-    def decaying(self, run: Path, processes: int, **batch: int) -> DictConfig:
+    def decaying(self, checkpoints: Path, processes: int, **batch: int) -> DictConfig:
         """fairseq's configuration, with a learning rate that falls to 0; `batch`: for `fairseq_config`."""
         training = self.settings.training
         scheduler = PolynomialDecayLRScheduleConfig(
@@ -181,7 +181,7 @@ class SentenceStage(Stage):
         )
         scheduler._name = "polynomial_decay"
         adam = {"adam_eps": training.adam_eps}
-        return fairseq_config(run, training, self.seed, processes, scheduler, **adam, **batch)
+        return fairseq_config(checkpoints, training, self.seed, processes, scheduler, **adam, **batch)
 
 
 def task_loss(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:

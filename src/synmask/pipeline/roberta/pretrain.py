@@ -70,12 +70,12 @@ class Pretraining(Stage):
     def files(self) -> list[Path]:
         return [self.weights / "dict.txt", *self.data.glob("train.*"), *self.data.glob("valid.*")]
 
-    def config(self, run: Path, processes: int) -> DictConfig:
+    def config(self, checkpoints: Path, processes: int) -> DictConfig:
         training = self.settings.training
         scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates)
         scheduler._name = "inverse_sqrt"
         cfg = fairseq_config(
-            run,
+            checkpoints,
             training,
             self.seed,
             processes,
@@ -122,8 +122,8 @@ class Pretraining(Stage):
             "diverged": diverged(perplexities, unigram, len(history)),
         }
 
-    def deliver(self, run: Path, history: History) -> None:
-        model = epoch_model(run / "checkpoints" / self.final)
+    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+        model = epoch_model(checkpoints / self.final)
         save_weights(self.weights, model, self.shape, self.weights, self.identity)
 
 

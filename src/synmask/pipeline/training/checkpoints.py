@@ -1,34 +1,36 @@
-"""The checkpoints of a run: which training they belong to, whether they are intact, where to resume.
+"""The checkpoints of a run's trainings: where they lie, whether they are intact, where to resume.
 
-`run`/checkpoints contains:
+`run`/checkpoints/`stamps.name(stamp)` belongs to the training with this stamp (see stamps.py); to resume is
+to find this folder. It contains:
     last.pt, previous.pt: the state to resume from.
     epoch<N>.pt: the models to average, or the best model.
     average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
-    stamp.json: identifies the training.
-    finished.pt: summary and history, once all epochs are done, and the `delivered` model's name, once the
-        run's outputs are there.
+    history.csv: the finished epochs; stamp.json: the stamp. Both are to be read by others.
+    finished.pt: summary and history, once all epochs are done.
 
-A training that is asked for again after that starts over. The checkpoints before it, as those of another
-training, are moved to checkpoints.stale-1 (-2, …) and removed after the new training's first epoch.
+A finished training that is to be trained again gets another folder, with the next number behind its name (-2,
+-3, …): of these the last one counts. Folders of other trainings stay until one of the run comes to its end.
 
 No unreadable file is removed: a damaged one is renamed (last.pt.damaged-1, -2, …) and kept; a disk,
 network or memory that fails is an error.
 """
 
 import contextlib
-import glob
 import hashlib
 import itertools
+import math
 import os
+import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from synmask.pipeline import stamps
 from synmask.pipeline.files import (
     UserError,
     machine_fault,
@@ -41,13 +43,13 @@ from synmask.pipeline.files import (
     writing,
 )
 from synmask.pipeline.owner import IDENTIFYING
+from synmask.pipeline.stamps import FINISHED, LAST, Stamp
 
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
 
 # The history of the finished epochs (one row each) → the epochs whose models must exist.
 Models = Callable[[Any], Iterable[int]]
-FINISHED = "finished.pt"
 
 
 def average_file(last: int) -> str:
@@ -61,94 +63,96 @@ def digest(paths: Iterable[Path]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
-    """Keep the checkpoints in `folder` if they belong to the training that `stamp` identifies.
+def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code: bool) -> Path:
+    """The folder of the training that `stamp` identifies; it is made if there is none.
 
-    With `restart`, other checkpoints are moved aside. Checkpoints of this training that were moved aside
-    before come back, unless another training has saved an epoch since.
-
-    Raises:
-        UserError: there are checkpoints of another training, and `restart` is false; or no file says whose
-            they are.
+    Args:
+        again: train once more what is finished, in another folder.
+        any_code: take over the checkpoints that other code made, if they are further than those of this code.
     """
-    if not folder.exists():
-        _empty_log(folder)
-    elif changed := _changed(folder, stamp):
-        if not _models(folder):
-            shutil.rmtree(folder)
-        elif restart:
-            _move_aside(folder, f"from other {' and '.join(changed)}")
-        else:
-            raise UserError(
-                f"{folder}: from other {' and '.join(changed)}; to start again, give --restart, which moves "
-                "them aside"
-            )
-    for stale in _stale(folder):
-        with contextlib.suppress(UserError):  # it is not known whose they are
-            if not folder.exists() and not _changed(stale, stamp):
-                os.rename(stale, folder)
-                print(f"{folder}: these were in {stale.name}; resuming from them", file=sys.stderr)
-                deliver(folder, None)  # they come back because somebody asks for them
+    root, name = run / "checkpoints", stamps.name(stamp)
+    _sort_old_layout(root)
+    begun = stamps.of_run(run)
+    numbered = re.compile(rf"{name}(-\d+)?")
+    own = sorted((one.folder for one in begun if numbered.fullmatch(one.folder.name)), key=_number)
+    for folder in own[-1:]:
+        write_json(folder / "stamp.json", stamp)  # it may be damaged; the folder's name says the same
+    if any_code:
+        others = [one.folder for one in begun if one.folder not in own and one.differs(stamp) == ["code"]]
+        furthest = max([*own[-1:], *others], key=lambda one: _updates(one, stage), default=None)
+        if furthest in others:
+            own.append(root / _next(name, own))
+            os.rename(furthest, own[-1])
+            print(f"{run}: going on with checkpoints that other code made", file=sys.stderr)
+    if not own or (again and finished(own[-1], stage)):
+        _begin(run, begun, stamp)
+        own.append(root / _next(name, own))
+    folder = own[-1]
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "stamp.json", stamp)
     for left in folder.glob(".*.tmp"):  # left by a process that was killed while writing
         left.unlink()
+    return folder
 
 
-def start_again(folder: Path, stamp: dict[str, Any]) -> None:
-    """Move the checkpoints of a training aside, which is to start over."""
-    _move_aside(folder, "of a training that is asked for again")
-    write_json(folder / "stamp.json", stamp)
+def _number(folder: Path) -> int:
+    return int(folder.name.partition("-")[2] or 1)
 
 
-def _move_aside(folder: Path, why: str) -> None:
-    stale = _renamed(folder, "stale")
-    _empty_log(folder)
-    again = f"starting again, they lie in {stale.name} until an epoch is done"
-    print(f"{folder}: {why}; {again}", file=sys.stderr)
+def _next(name: str, own: Sequence[Path]) -> str:
+    return f"{name}-{_number(own[-1]) + 1}" if own else name
 
 
-def _empty_log(folder: Path) -> None:
-    """A training's log, to which each attempt appends its stderr, ends with the training."""
+def _updates(folder: Path, stage: "Stage") -> float:
+    """How far the training with this folder has come."""
+    if finished(folder, stage):
+        return math.inf
+    state = latest(folder, stage.models)
+    attempts = _outline(state).get("attempts") if state else None
+    return attempts[-1]["updates"] if attempts else 0
+
+
+def _begin(run: Path, others: Iterable[stamps.Training], stamp: Stamp) -> None:
+    """Empty the run's log, and name the trainings that the new one will replace."""
     with contextlib.suppress(OSError):  # there is none, or stderr is closed
-        if os.path.samestat(os.fstat(2), os.stat(folder.parent / "train.log")):
+        if os.path.samestat(os.fstat(2), os.stat(run / "train.log")):  # each attempt appends its stderr
             os.ftruncate(2, 0)
-
-
-def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
-    """The parts of `stamp` in which the checkpoints in `folder` differ."""
-    there = _stamp(folder)
-    return [key for key in stamp if there.get(key) != stamp[key]]
-
-
-def _stamp(folder: Path) -> dict[str, Any]:
-    """The stamp of the training of the checkpoints in `folder`; each state to resume from says it, too."""
-    path = folder / "stamp.json"
-    try:
-        return read_object(path)
-    except UserError:  # missing or damaged
-        if path.exists():
-            _keep_damaged(path, "not the record of a training's settings")
-        for state in (folder / "last.pt", folder / "previous.pt"):
-            if _intact(state) and (stamp := _outline(state).get("stamp")):
-                return stamp
-    if _models(folder):
-        raise UserError(
-            f"{path}: missing or damaged, so it is not known of which training these checkpoints are; put it "
-            "back, or move the folder away to train from scratch"
+    for other in others:
+        changed = " and ".join(other.differs(stamp))
+        print(
+            f"{run}: a training {f'with other {changed}' if changed else 'before'} has done {other.epochs} "
+            f"epochs; {other.folder} stays until this one is finished",
+            file=sys.stderr,
         )
-    return {}
 
 
-def _models(folder: Path) -> list[str]:
-    """The names of checkpoints in `folder`, damaged ones among them.
+def _sort_old_layout(root: Path) -> None:
+    """Move checkpoints that lie in `root` itself, as of older versions, into the folder of their training."""
+    try:
+        folder = root / stamps.name(read_object(root / "stamp.json"))
+    except UserError:  # there are none, or nobody knows whose they are
+        return
+    folder.mkdir(exist_ok=True)
+    files = [path for path in root.iterdir() if path.is_file() and path.name != "stamp.json"]
+    for path in (*files, root / "stamp.json"):  # last the stamp, which says that not all are moved
+        os.rename(path, folder / path.name)
 
-    Not by `glob`, which takes a folder that cannot be read for an empty one.
+
+def trained(run: Path) -> Path:
+    """The folder of the checkpoints from which the outputs of a run were made.
+
+    Raises:
+        UserError: the run has no train.json.
     """
-    return [name for name in os.listdir(folder) if ".pt" in name]
+    name = read_object(run / "train.json").get("checkpoints", "")  # older versions had no folders
+    return run / "checkpoints" / Path(str(name)).name
 
 
-def _stale(folder: Path) -> list[Path]:
-    return sorted(folder.parent.glob(f"{glob.escape(folder.name)}.stale-*"))
+def drop_others(folder: Path) -> None:
+    """Remove the checkpoints of the run's other trainings."""
+    for other in folder.parent.iterdir():
+        if other.is_dir() and other != folder:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _renamed(path: Path, why: str) -> Path:
@@ -164,12 +168,6 @@ def _keep_damaged(path: Path, problem: str) -> None:
     print(f"{path}: damaged ({problem}); it is kept as {kept.name}", file=sys.stderr)
 
 
-def drop_stale(folder: Path) -> None:
-    """Remove the checkpoints that `claim` moved aside."""
-    for stale in _stale(folder):
-        shutil.rmtree(stale, ignore_errors=True)
-
-
 def save(path: Path, value: Any) -> None:
     """Save a value with torch; the file is written whole or not at all."""
     with writing(path, "wb") as handle:
@@ -183,8 +181,8 @@ def save_last(folder: Path, state: dict[str, Any]) -> None:
     """Write last.pt; the last.pt before it becomes previous.pt."""
     save(folder / "next.pt", state)
     with contextlib.suppress(FileNotFoundError):
-        os.replace(folder / "last.pt", folder / "previous.pt")
-    os.replace(folder / "next.pt", folder / "last.pt")
+        os.replace(folder / LAST, folder / "previous.pt")
+    os.replace(folder / "next.pt", folder / LAST)
 
 
 def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
@@ -212,7 +210,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
 
 
-def save_epoch(folder: Path, epoch: int, model: dict[str, torch.Tensor], stamp: dict[str, Any]) -> None:
+def save_epoch(folder: Path, epoch: int, model: dict[str, torch.Tensor], stamp: Stamp) -> None:
     """Save the model of an epoch, with the stamp of its training."""
     save(folder / f"epoch{epoch}.pt", {"model": model, "stamp": stamp})
 
@@ -224,7 +222,7 @@ def epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str,
         UserError: the file is missing, damaged, or of another training than stamp.json beside it.
     """
     saved = load(path, advice)
-    if "stamp" not in saved or saved["stamp"] != read_object(path.with_name("stamp.json")):
+    if not _of_this_training(path.parent, saved):
         raise UserError(f"{path}: a model of another training; move it away and rerun to train again")
     return saved["model"]
 
@@ -282,7 +280,7 @@ def latest(folder: Path, models: Models) -> Path | None:
 
     A checkpoint is usable only if the models that are kept from earlier epochs exist, too.
     """
-    for path in (folder / "last.pt", folder / "previous.pt"):
+    for path in (folder / LAST, folder / "previous.pt"):
         if _intact(path):
             if (problem := _gap(folder, path, models)) is None:
                 return path
@@ -319,7 +317,7 @@ def _outline(checkpoint: Path) -> dict[str, Any]:
 
 
 def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
-    """The `summary` and `history` of a finished training, and which model was `delivered`; None if it is not.
+    """The `summary` and `history` of a finished training; None if it is not.
 
     It is finished when all epochs are done and either its models or `stage.final`, made from them, exist.
     """
@@ -338,15 +336,6 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
     print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
     return None
-
-
-def deliver(folder: Path, model: str | None) -> None:
-    """Note in the record of a finished training that its outputs are there, `model` among them.
-
-    Asked for again after that, the training starts over, unless another model of it is needed.
-    """
-    if (folder / FINISHED).exists():
-        save(folder / FINISHED, load(folder / FINISHED) | {"delivered": model})
 
 
 def retire(folder: Path, model: Path, final: str) -> None:

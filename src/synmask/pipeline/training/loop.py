@@ -45,6 +45,7 @@ class _Job:
 
     stage: Stage
     run: Path
+    checkpoints: Path  # the folder of this training's
     training: TrainingOptions
     processes: int
     start: Path | None  # the checkpoint to resume from
@@ -54,25 +55,20 @@ class _Job:
     stamp: dict[str, Any]  # identifies the training
     left_out: dict[str, int]  # examples of each part that are too long
 
-    @property
-    def checkpoints(self) -> Path:
-        return self.run / "checkpoints"
-
 
 def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int | None = None) -> None:
     """Train, or resume an interrupted call.
 
-    Writes `run`/checkpoints/ (see training/checkpoints.py), `run`/history.csv and, when all epochs are done,
-    the stage's own outputs and `run`/train.json. Nothing is written or moved before all data have been read.
+    Writes to `run`/checkpoints/ (see training/checkpoints.py) and, when all epochs are done, the stage's own
+    outputs, `run`/history.csv and `run`/train.json. Nothing is written before all data have been read.
 
     Args:
         processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
             one without a GPU.
 
     Raises:
-        UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
-            no longer finite, memory is too small, there are more workers than GPUs, or workers cannot share
-            an update's batches evenly.
+        UserError: data are missing, the loss is no longer finite, memory is too small, there are more workers
+            than GPUs, or workers cannot share an update's batches evenly.
         TryAgain: stopped by a signal (`Stop.SIGNALS`), after saving; or another process works on this run.
     """
     with ExitStack() as held:
@@ -81,25 +77,24 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         left_out = stage.check()
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
         stamp["data"] = checkpoints.digest(stage.files())
-        check_lock, folder = held.enter_context(locked(run)), run / "checkpoints"
-        checkpoints.claim(folder, stamp, training.restart)
-        done = checkpoints.finished(folder, stage)
-        asked = training.restart and not (run / "train.json").exists()
-        if done and asked and done.get("delivered") == stage.final:
-            checkpoints.start_again(folder, stamp)
-            done = None
-        if done:
-            again = "to train again, remove train.json and give --restart"
+        check_lock = held.enter_context(locked(run))
+        how = {"again": bool(training.again), "any_code": bool(training.any_code)}
+        folder = checkpoints.folder_of(stage, run, stamp, **how)
+        before = checkpoints.finished(folder, stage)
+        if before:
+            again = "to train again, give --again 1, or --forcerun with this rule to snakemake"
             print(f"{run}: all {stage.epochs} epochs are done; {again}", file=sys.stderr)
         else:
             start = checkpoints.latest(folder, stage.models)
             shared = Stop(processes), Peaks(processes + 1)
-            job = _Job(stage, run, training, processes, start, *shared, check_lock, stamp, left_out)
-            done = _train(job)
+            job = _Job(stage, run, folder, training, processes, start, *shared, check_lock, stamp, left_out)
+        done = before or _train(job)
         _write_history(run, done["history"])
-        stage.deliver(run, done["history"])
-        write_json(run / "train.json", done["summary"] | {"training": training_digest(stamp)})
-        checkpoints.deliver(folder, stage.final)
+        stage.deliver(run, folder, done["history"])
+        made = {"training": training_digest(stamp), "checkpoints": folder.name}
+        write_json(run / "train.json", done["summary"] | made)
+        if not before:
+            checkpoints.drop_others(folder)
 
 
 def _processes(stage: Stage, processes: int | None) -> int:
@@ -129,8 +124,8 @@ def _train(job: _Job) -> dict[str, Any]:
     return done
 
 
-def _write_history(run: Path, history: list[dict[str, Any]]) -> None:
-    with writing(run / "history.csv") as handle:
+def _write_history(folder: Path, history: list[dict[str, Any]]) -> None:
+    with writing(folder / "history.csv") as handle:
         table = csv.DictWriter(handle, history[0], lineterminator="\n")
         table.writeheader()
         table.writerows(history)
@@ -166,7 +161,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
     torch.set_num_threads(job.training.threads)
     save_memory()
-    cfg = job.stage.config(job.run, job.processes)
+    cfg = job.stage.config(job.checkpoints, job.processes)
     if init_method is None:
         return _Loop(job.stage.trainer(cfg), job, rank).run()
     try:
@@ -200,6 +195,7 @@ class _Loop:
         self.update_freq = trainer.cfg.optimization.update_freq[0]
         self.updates = 0  # since this call started
         self.saved = time.monotonic()
+        self.commit = commit()  # of the code that runs: files may change while it does
         self.board: Any = None
 
     def run(self) -> None:
@@ -318,12 +314,11 @@ class _Loop:
             }
             self.job.check_lock()
             checkpoints.save_epoch(self.job.checkpoints, epoch, model, self.job.stamp)
+        _write_history(self.job.checkpoints, self.history)  # before the state: with it, the last row is there
         self._save(batches, None)
         # keep those that previous.pt needs, too, in case last.pt is damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
-        checkpoints.drop_stale(self.job.checkpoints)
-        _write_history(self.job.run, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
         """Write last.pt: all that resuming needs. It is the same in every worker."""
@@ -342,9 +337,9 @@ class _Loop:
         self.saved = time.monotonic()
 
     def _attempt(self) -> dict[str, Any]:
-        """The peak memory of this call, and how far it came."""
+        """How far this call came, with which code and how much memory."""
         self.job.peaks.note(self.rank)
-        return {"updates": self.trainer.get_num_updates(), **self.job.peaks.total()}
+        return {"updates": self.trainer.get_num_updates(), "commit": self.commit, **self.job.peaks.total()}
 
     def _finish(self) -> None:
         attempts = [*self.attempts, self._attempt()]
@@ -369,7 +364,7 @@ class _Loop:
             **{what: max(attempt[what] for attempt in attempts) for what in ("memory", "gpu_memory")},
             "distribution": induction and induction.implementation(self.trainer.device),  # affects last bits
             "versions": versions(),
-            "commit": commit(),
+            "commit": self.commit,
         }
         if summary.get("diverged"):
             self._say(f"diverged: {summary['diverged']}; its scores are marked")

@@ -51,11 +51,11 @@ class Stage(ABC):
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """The data to train and to validate on; checkpoints from other data belong to another training."""
+        """The data to train and to validate on; trainings on other data are others."""
 
     @abstractmethod
-    def config(self, run: Path, processes: int) -> DictConfig:
-        """The settings as fairseq's configuration."""
+    def config(self, checkpoints: Path, processes: int) -> DictConfig:
+        """The settings as fairseq's configuration; `checkpoints`: the folder of this training's."""
 
     @abstractmethod
     def trainer(self, cfg: DictConfig) -> Trainer:
@@ -76,15 +76,15 @@ class Stage(ABC):
 
     @property
     def final(self) -> str:
-        """Name of the file in checkpoints/ that replaces all models once they have been used."""
+        """Name of the file of the checkpoints that replaces all models once they have been used."""
         return f"epoch{self.epochs}.pt"
 
     def summary(self, history: History) -> dict[str, Any]:
         """Values for train.json that only this kind of training has."""
         return {}
 
-    def deliver(self, run: Path, history: History) -> None:
-        """Write outputs that only this kind of training has, from its models in `run`/checkpoints."""
+    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+        """Write outputs that only this kind of training has, from its models in the folder `checkpoints`."""
         return
 
 

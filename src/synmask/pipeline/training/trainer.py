@@ -22,7 +22,7 @@ from synmask.pipeline.training import operators  # noqa: F401 - registers fused_
 
 
 def fairseq_config(
-    run: Path,
+    checkpoints: Path,
     training: Optimisation,
     seed: int,
     processes: int,
@@ -35,7 +35,7 @@ def fairseq_config(
     """A training as fairseq's configuration; `task` and `model` are left to the caller.
 
     Args:
-        run: the run's folder.
+        checkpoints: the folder of this training's.
         processes: number of workers.
         scheduler: fairseq's configuration of the learning rate's schedule, with its `_name`.
         updates: batches per update of each worker.
@@ -46,7 +46,7 @@ def fairseq_config(
         "common": {"no_progress_bar": True, "seed": seed, "cpu": not cuda, "tpu": False}
         | {"bf16": precision == "bf16", "fp16": precision == "fp16"},
         "checkpoint": {
-            "save_dir": str(run / "checkpoints"),
+            "save_dir": str(checkpoints),
             "load_checkpoint_on_all_dp_ranks": True,  # torch's weights_only rejects fairseq's broadcast
         },
         "dataset": {"num_workers": 0} | dataset,

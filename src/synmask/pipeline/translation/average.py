@@ -25,7 +25,7 @@ from synmask.pipeline.options import (
 )
 from synmask.pipeline.owner import check_owner, owned, training_digest
 from synmask.pipeline.text.bpe import frequent, splitter_of
-from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save
+from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save, trained
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -71,7 +71,6 @@ def average_run(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
-    checkpoints = run / "checkpoints"
     if not keep_checkpoints and output.exists() and not output.is_file():
         raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
     splitter_of(codes)
@@ -79,32 +78,32 @@ def average_run(
     how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
     model_text = ModelText(**text.plain(), **how)
     with locked(run):
-        training = None
+        checkpoints, training = trained(run), None
         if (stamp := checkpoints / "stamp.json").exists():
-            trained = {key: identity[key] for key in ("seed", "settings") if key in identity}
-            check_owner(stamp, {"run": read_object(stamp)}, trained)
+            stamped = {key: identity[key] for key in ("seed", "settings") if key in identity}
+            check_owner(stamp, {"run": read_object(stamp)}, stamped)
             training = training_digest(read_object(stamp))
-        state = average(checkpoints, last, training)
+        state = average(run, last, training)
         save_model(output, state, data, model_text, settings, template_model, identity, training)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
 
-def average(checkpoints: Path, last: int, training: str | None = None) -> dict[str, torch.Tensor]:
-    """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
+def average(run: Path, last: int, training: str | None = None) -> dict[str, torch.Tensor]:
+    """The mean, in float32, of the models of the last `last` epochs of the training behind a run's outputs.
 
     If these models were removed after averaging, it is the average that `retire` kept.
 
     Args:
-        training: the `training_digest` of the folder's training, which that average must carry.
+        training: the `training_digest` of that training, which the average kept by `retire` must carry.
 
     Raises:
         UserError: neither exists, or a file is damaged or of another training.
     """
+    checkpoints, again = trained(run), f"delete {run}/train.json and rerun to train again"
     names = os.listdir(checkpoints) if checkpoints.exists() else []
     numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
     kept = checkpoints / average_file(last)
-    again = f"delete {checkpoints.parent}/train.json and rerun to train again"
     if len(numbers) < last:
         if kept.exists():
             saved = load(kept, again)

@@ -133,7 +133,13 @@ class GuidedTranslation(TranslationTask):
 
 
 def translation_config(
-    data: Path, run: Path, source: str, target: str, settings: RunSettings, seed: int, processes: int = 1
+    data: Path,
+    checkpoints: Path,
+    source: str,
+    target: str,
+    settings: RunSettings,
+    seed: int,
+    processes: int = 1,
 ) -> DictConfig:
     """The run's settings as fairseq's configuration.
 
@@ -144,7 +150,8 @@ def translation_config(
     scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates, warmup_init_lr=1e-7)
     scheduler._name = "inverse_sqrt"
     updates = batch.gpus * batch.updates // processes
-    cfg = fairseq_config(run, training, seed, processes, scheduler, updates=updates, max_tokens=batch.tokens)
+    batches = {"updates": updates, "max_tokens": batch.tokens}
+    cfg = fairseq_config(checkpoints, training, seed, processes, scheduler, **batches)
     cfg.task, cfg.model = task_config(data, source, target), transformer_config(settings)
     return cfg
 

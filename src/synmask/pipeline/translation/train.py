@@ -82,9 +82,9 @@ class Translation(Stage):
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self.templates.values()]
 
-    def config(self, run: Path, processes: int) -> DictConfig:
+    def config(self, checkpoints: Path, processes: int) -> DictConfig:
         cfg = translation_config(
-            self.data, run, self.source, self.target, self.settings, self.seed, processes
+            self.data, checkpoints, self.source, self.target, self.settings, self.seed, processes
         )
         # otherwise fairseq stops at a validation pair that is too long for the model or a batch
         cfg.dataset.skip_invalid_size_inputs_valid_test = True
@@ -159,7 +159,7 @@ def train(
 ) -> None:
     """Train one system with one seed.
 
-    Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    Run it again to continue where it stopped. With other settings, data, seed or code it is another training.
     On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with 75.
 
     Args:

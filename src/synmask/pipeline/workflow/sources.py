@@ -34,6 +34,7 @@ UNCOUNTED = {
     "synmask.pipeline.owner": "refuses a model of another run",
     "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
     "synmask.pipeline.provenance": "versions and commits: notes on a result",
+    "synmask.pipeline.stamps": "names the folders of checkpoints",
     "synmask.pipeline.training.board": "shows a training in TensorBoard",
     "synmask.pipeline.training.lock": "excludes other processes",
     "synmask.pipeline.training.progress": "shows a training in its log",

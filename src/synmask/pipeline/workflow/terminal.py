@@ -41,6 +41,7 @@ class WORKFLOW:
     hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
     reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again
     because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
+    half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
     targets: Sequence[str] = ()  # that have a name
     on_slurm = False  # whether jobs go to SLURM
@@ -266,6 +267,8 @@ def forecast(counts: Mapping[str, int]) -> Iterator[str]:
     if hours:
         yield hours
     yield from WORKFLOW.reasons()
+    if half_done := WORKFLOW.half_done():
+        yield half_done
     yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 

@@ -1,0 +1,59 @@
+"""Trainings that an update of the code finds half done, and finished ones that are trained again."""
+
+import json
+
+import pytest
+
+RUN = "results/demo/de-en/transformer/seed1"
+TARGET = f"{RUN}/train.json"
+SAVED = "                self._save_epoch(batches, epoch)\n"
+AGAIN = (
+    "1 training run is half done by other code (epoch 1 of 2) and will start again; to continue them instead, add "
+    "--config any_code=true. Nothing of the old is deleted before the new is finished"
+)
+
+
+@pytest.fixture(scope="module")
+def half_done(new_project):
+    """A project with a training that stopped after its first epoch; then an update changed its loop."""
+    project = new_project("half-done")
+    code = project.folder / "src/synmask/pipeline/training/loop.py"
+    text = code.read_text()
+    assert text.count(SAVED) == 1
+    code.write_text(text.replace(SAVED, f"{SAVED}{SAVED.split('self')[0]}raise UserError('stopped')\n"))
+    done = project.snakemake(TARGET, check=False, warm=False)
+    assert "stopped" in done.output
+    code.write_text(text)
+    return project
+
+
+def log(project):
+    return (project.folder / RUN / "train.log").read_text()
+
+
+def test_it_is_named_before_anything_starts_and_goes_on_if_asked(half_done):
+    assert AGAIN in half_done.snakemake("-n", TARGET).output
+    done = half_done.snakemake(TARGET, "--until", "binarise", "--forcerun", "binarise")
+    assert AGAIN not in done.output  # no training is to be run
+    plan = half_done.snakemake("-n", TARGET, "--config", "any_code=true").output
+    assert "1 training run is half done by other code (epoch 1 of 2) and will continue (any_code)" in plan
+    said = half_done.snakemake(TARGET, "--config", "any_code=true").output
+    assert said.index("will continue (any_code)") < said.index("trained in")
+    assert "resuming after epoch 1 of 2" in log(half_done)
+    attempts = json.loads((half_done.folder / TARGET).read_text())["attempts"]
+    assert [attempt["updates"] > 0 for attempt in attempts] == [True, True]
+    assert "Nothing to be done" in half_done.snakemake(TARGET).output
+
+
+def test_a_finished_training_runs_again_only_by_force(half_done, queue):
+    """Asked for again for another reason, its checkpoints are its result; jobs elsewhere are told of the force."""
+    half_done.snakemake(TARGET, "--config", "any_code=true")
+    (half_done.folder / TARGET).unlink()
+    half_done.snakemake(TARGET)
+    assert "all 2 epochs are done" in log(half_done).splitlines()[-1]
+    for words in (["--forcerun", "train", *queue(half_done)], ["-f"]):
+        [before] = (half_done.folder / RUN / "checkpoints").iterdir()
+        half_done.snakemake(TARGET, *words)
+        [after] = (half_done.folder / RUN / "checkpoints").iterdir()
+        assert after.name != before.name
+        assert "epoch 1/2 done" in log(half_done)
