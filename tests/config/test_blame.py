@@ -87,3 +87,10 @@ def test_a_key_that_all_files_lack_is_said_of_config_yaml():
     values = {key: value for key, value in read_all(files).items() if key != "targets"}
     with pytest.raises(UserError, match=r"^config.yaml: targets: this key is missing"):
         load(values, files)
+
+
+def test_a_word_that_yaml_reads_as_a_truth_value_asks_for_quotes():
+    values = read_all(project_files(ROOT))
+    values["corpora"]["demo"]["languages"] = [False, "en"]
+    with pytest.raises(UserError, match=r"languages\.0: must be text \(given: false\); YAML reads no, off,"):
+        load(values, project_files(ROOT))
