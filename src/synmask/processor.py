@@ -36,7 +36,7 @@ class Operators:
     dropout: Literal["drawn by fours", "PyTorch"] = "drawn by fours"
     distribution: Literal["C++", "PyTorch"] = "C++"
     continuations: Literal["C++", "PyTorch"] = "C++"
-    lanes: Literal[0, 16] = 0
+    lanes: Literal[0, 8, 16] = 0
     pairs: bool = False
 
 
@@ -45,7 +45,7 @@ CHOICES = {
     for choice in (
         Operators("AVX-512 with bf16", "oneDNN", "oneDNN", lanes=16, pairs=True),
         Operators("AVX-512", "oneDNN", "oneDNN", lanes=16),
-        Operators("AVX2"),
+        Operators("AVX2", lanes=8),
         Operators("none of AVX2 and AVX-512"),
     )
 }

@@ -11,8 +11,17 @@ from synmask.pipeline.search import continuations, extension, fused
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.translation.steps import CrossAttention, LayerSteps
+from synmask.processor import CPU
 
-pytestmark = pytest.mark.skipif(not extension.FUSED, reason="a processor without AVX-512")
+pytestmark = pytest.mark.skipif(not extension.LANES, reason="a processor without AVX2")
+
+
+@pytest.fixture(params=[16, 8], autouse=True)
+def lanes(request, monkeypatch):
+    if request.param > CPU.lanes:
+        pytest.skip("a processor without AVX-512")
+    monkeypatch.setattr(extension, "LANES", request.param)
+    return request.param
 
 
 def attention(d, heads):
@@ -30,17 +39,14 @@ def layer_of(d, heads, ffn):
     return Namespace(self_attn=own, encoder_attn=other, **dict(zip(names, norms, strict=True)), **fc)
 
 
-BF16 = pytest.param(
-    "bf16", marks=pytest.mark.skipif(not fused.PAIRS, reason="a processor without AVX-512's bf16")
-)
-
-
-@pytest.mark.parametrize("precision", ["fp32", BF16])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("d", "heads", "ffn"), [(32, 2, 40), (96, 3, 99)])
 @pytest.mark.parametrize(("sentences", "width"), [(1, 1), (7, 1), (45, 5), (3, 12)])
 @pytest.mark.parametrize("n", [1, 21])
 @torch.inference_mode()
-def test_layer(precision, d, heads, ffn, sentences, width, n):
+def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
+    if precision == "bf16" and (not CPU.pairs or lanes == 8):
+        pytest.skip("without AVX-512's bf16")
     torch.manual_seed(1)
     layer, products = layer_of(d, heads, ffn), Products(precision)
     states, padding = torch.randn(n, sentences + 2, d) * 3, torch.zeros(sentences + 2, n, dtype=torch.bool)
@@ -61,7 +67,7 @@ def test_layer(precision, d, heads, ffn, sentences, width, n):
         paths = paths.chosen(on, parents)
 
 
-@pytest.mark.skipif(not fused.PAIRS, reason="a processor without AVX-512's bf16")
+@pytest.mark.skipif(not CPU.pairs, reason="a processor without AVX-512's bf16")
 @torch.inference_mode()
 def test_bf16_rounds_inputs_and_weights_alone():
     torch.manual_seed(1)
@@ -72,7 +78,7 @@ def test_bf16_rounds_inputs_and_weights_alone():
         never = torch.zeros(50, dtype=torch.bool)
         expected = continuations.best([linear(x)], torch.zeros(rows, 1), 10, never)
         found = torch.ops.synmask.best_after(
-            x, Products("bf16").panels(linear), torch.zeros(rows, 1), 10, never
+            x, Products("bf16").panels(linear), torch.zeros(rows, 1), 10, never, 16
         )
         torch.testing.assert_close(found[0], expected[0])
         assert torch.equal(found[1], expected[1])
@@ -97,12 +103,12 @@ def test_best(sentences, width, vocabulary, bias):
     )
 
 
-def test_what_is_not_fused(monkeypatch):
+def test_what_is_not_fused(monkeypatch, lanes):
     layer, memory = layer_of(32, 2, 40), torch.randn(3, 2, 64)
     assert fused.fuses(Products(), layer, memory)
-    assert fused.fuses(Products("bf16"), layer, memory) == fused.PAIRS
+    assert fused.fuses(Products("bf16"), layer, memory) == (CPU.pairs and lanes == 16)
     assert not fused.fuses(Products(), layer, memory.double())
     assert not fused.fuses(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
     assert not fused.fuses(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel
-    monkeypatch.setattr(extension, "FUSED", False)
+    monkeypatch.setattr(extension, "LANES", 0)
     assert not fused.fuses(Products(), layer, memory)

@@ -13,6 +13,7 @@ from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.st_nmt import TemplatedEncoder
 from synmask.pipeline.translation.task import GuidedTranslation, translation_config
 from synmask.pipeline.translation.transformer import TokenEncoder
+from synmask.processor import CPU
 
 
 @pytest.fixture
@@ -35,12 +36,13 @@ def built(corpus, settings_of):
     return build
 
 
-@pytest.fixture(params=["C++ for AVX-512", "C++", "PyTorch"])
+@pytest.fixture(params=["C++ for AVX-512", "C++ for AVX2", "C++", "PyTorch"])
 def implementation(request, monkeypatch):
-    if request.param == "C++ for AVX-512" and not extension.FUSED:
-        pytest.skip("a processor without AVX-512")
+    lanes = {"C++ for AVX-512": 16, "C++ for AVX2": 8}.get(request.param, 0)
+    if lanes > CPU.lanes:
+        pytest.skip(f"{request.param}, which this processor has not")
     monkeypatch.setattr(extension, "LOADED", request.param != "PyTorch")
-    monkeypatch.setattr(extension, "FUSED", request.param == "C++ for AVX-512")
+    monkeypatch.setattr(extension, "LANES", lanes)
 
 
 def batch_of(task, lines, templates=None):
@@ -123,6 +125,7 @@ def test_an_ensemble(implementation, built, monkeypatch):
 @pytest.mark.parametrize("guide", ["none", "grammar", "structformer", "lpsi"])
 def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, monkeypatch, guide):
     monkeypatch.setattr(beam, "LONGEST", 30)
+    monkeypatch.setattr(beam, "PAIRS", True)
     model, task = built(guide)
     batch = batch_of(task, LINES)
     found = [
@@ -132,3 +135,14 @@ def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, mo
     exact, rounded = ([sentence[0].score for sentence in sentences] for sentences in found)
     assert rounded != exact
     assert rounded == pytest.approx(exact, abs=0.1)
+
+
+def test_without_instructions_for_bf16_the_search_is_in_fp32_and_says_so(built, monkeypatch, capsys):
+    monkeypatch.setattr(beam, "PAIRS", False)
+    beam._say_that_fp32_is_faster.cache_clear()
+    model, task = built("none")
+    for _ in range(2):
+        assert BeamSearch([model], task.tgt_dict, Decoding(precision="bf16")).products.rounded is None
+    assert capsys.readouterr().err.splitlines() == [
+        "precision bf16: this processor is faster in fp32, so fp32 is taken"
+    ]

@@ -12,6 +12,7 @@ from synmask.pipeline.search.products import Products
 from synmask.pipeline.syntax.parses import read_parses
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
@@ -54,6 +55,7 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
             super().__init__(*words)
             precisions.append(self.products.rounded)
 
+    monkeypatch.setattr(beam, "PAIRS", True)
     monkeypatch.setattr("synmask.pipeline.translation.decode.BeamSearch", Watched)
     monkeypatch.setattr("synmask.pipeline.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
@@ -74,6 +76,7 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
         made.add((layers, exact))
         return product(self, x, *layers, exact=exact, **how)
 
+    monkeypatch.setattr(beam, "PAIRS", True)
     monkeypatch.setattr(Products, "__call__", watched)
     model, task, _ = load_model(models / "plain.pt")
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))

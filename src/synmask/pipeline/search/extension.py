@@ -9,8 +9,8 @@ from synmask.kernels import load
 from synmask.processor import CPU
 
 LOADED = CPU.continuations == "C++" and load(__package__, Path(__file__).with_name("kernel.cpp"))
-# whether those of fused.py are there, too
-FUSED = LOADED and hasattr(torch.ops.synmask, "layer") and CPU.lanes > 0
+# numbers that those of fused.py add up side by side; 0: they are not there
+LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 
 
 def serve(*tensors: Tensor) -> bool:

@@ -11,17 +11,15 @@ from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
 from synmask.processor import CPU
 
-WIDE = 16  # numbers that kernel.cpp adds up side by side
-# `bf16.has_instructions` is true of other processors, too
-PAIRS = CPU.pairs
+WIDE = 16  # a head's size and a memory's slots are multiples of it
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
     """Whether the operators are there and take a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % WIDE == 0
-    multiplied = products.rounded is None or PAIRS
-    return extension.FUSED and extension.serve(memory) and multiplied and fits
+    multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)
+    return extension.LANES > 0 and extension.serve(memory) and multiplied and fits
 
 
 class FusedLayer:
@@ -54,11 +52,12 @@ class FusedLayer:
         source = self.keys, self.values, self.bias
         where = self.heads, paths.rows, paths.slots, bias
         parts = self.layers, self.norms, self.eps
-        return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where)
+        return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where, extension.LANES)
 
 
 def best(
     products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`continuations.best` by the logits of the states x (S, W, d)."""
-    return torch.ops.synmask.best_after(x, products.panels(output), score, count, never)
+    panels = products.panels(output)
+    return torch.ops.synmask.best_after(x, panels, score, count, never, extension.LANES)

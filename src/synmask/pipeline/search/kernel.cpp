@@ -1,6 +1,6 @@
 // Beam search on a CPU: attention along the paths of hypotheses (cached_attention.py), their best continuations
-// (continuations.py), and both with all that lies between them (fused.py), by AVX-512. Tensors are float32; weights
-// may be in bfloat16 there.
+// (continuations.py), and both with all that lies between them (fused.py), by AVX-512 or AVX2. Tensors are float32;
+// weights may be in bfloat16 there.
 //
 // The bytes of the results do not depend on the number of threads: one thread computes a sentence, and every sum has
 // a fixed order. Without fused.py's, they do not depend on the processor: exp is our own, and products are not fused
@@ -35,78 +35,101 @@ constexpr int64_t WIDE = 16;   // numbers that are added up side by side
 constexpr int64_t BLOCK = 64;  // logits that are looked at together
 constexpr float INFINITE = std::numeric_limits<float>::infinity();
 
-using Floats __attribute__((vector_size(WIDE * sizeof(float)), aligned(alignof(float)), may_alias)) = float;
-using Whole __attribute__((vector_size(WIDE * sizeof(float)))) = int32_t;
+template <int64_t LANES>
+struct Vectors {
+  using Floats __attribute__((vector_size(LANES * sizeof(float)), aligned(alignof(float)), may_alias)) = float;
+  using Whole __attribute__((vector_size(LANES * sizeof(float)))) = int32_t;
+};
+template <int64_t LANES>
+using Floats = typename Vectors<LANES>::Floats;
 
-INLINE Floats load(const float* x) { return *reinterpret_cast<const Floats*>(x); }
-INLINE void store(float* x, Floats value) { *reinterpret_cast<Floats*>(x) = value; }
-INLINE Floats larger(Floats x, Floats y) { return x > y ? x : y; }
+template <int64_t LANES>
+INLINE Floats<LANES> load(const float* x) {
+  return *reinterpret_cast<const Floats<LANES>*>(x);
+}
+template <class V>
+INLINE void store(float* x, V value) {
+  *reinterpret_cast<Floats<sizeof(V) / sizeof(float)>*>(x) = value;
+}
+template <class V>
+INLINE V larger(V x, V y) {
+  return x > y ? x : y;
+}
 
 // e^x to the last bits, for x <= 0; e^-87 below -87; NaN for NaN.
-INLINE Floats exponential(Floats x) {
+template <class V>
+INLINE V exponential(V x) {
+  using Whole = typename Vectors<sizeof(V) / sizeof(float)>::Whole;
   constexpr float shift = 12582912;  // x + shift is rounded to a whole number
-  x = x < -87 ? Floats{} - 87 : x;  // NaN stays
-  const Floats shifted = x * 1.44269504088896341f + shift, power = shifted - shift;
-  const Floats rest = (x - power * 0.693359375f) - power * -2.12194440e-4f;
-  Floats sum = rest * (1 / 5040.f) + 1 / 720.f;  // the Taylor series, by Horner's rule
+  x = x < -87 ? V{} - 87 : x;        // NaN stays
+  const V shifted = x * 1.44269504088896341f + shift, power = shifted - shift;
+  const V rest = (x - power * 0.693359375f) - power * -2.12194440e-4f;
+  V sum = rest * (1 / 5040.f) + 1 / 720.f;  // the Taylor series, by Horner's rule
   for (const float factor : {1 / 120.f, 1 / 24.f, 1 / 6.f, 1 / 2.f, 1.f, 1.f}) sum = rest * sum + factor;
-  return sum * std::bit_cast<Floats>((std::bit_cast<Whole>(shifted) + 127) << 23);
+  return sum * std::bit_cast<V>((std::bit_cast<Whole>(shifted) + 127) << 23);
 }
 
-using Half __attribute__((vector_size(WIDE * sizeof(float) / 2))) = float;
-using Quarter __attribute__((vector_size(WIDE * sizeof(float) / 4))) = float;
-
-INLINE Half low(Floats x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); }
-INLINE Half high(Floats x) { return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15); }
-INLINE Quarter low(Half x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3); }
-INLINE Quarter high(Half x) { return __builtin_shufflevector(x, x, 4, 5, 6, 7); }
-
-INLINE float total(Floats x) {
-  const Half half = low(x) + high(x);
-  const Quarter sums = low(half) + high(half);
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+template <class V>
+INLINE auto low(V x) {
+  if constexpr (sizeof(V) == 64) return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  else return __builtin_shufflevector(x, x, 0, 1, 2, 3);
+}
+template <class V>
+INLINE auto high(V x) {
+  if constexpr (sizeof(V) == 64) return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  else return __builtin_shufflevector(x, x, 4, 5, 6, 7);
 }
 
-INLINE float largest(Floats x) {
-  const Half half = low(x) > high(x) ? low(x) : high(x);
-  const Quarter tops = low(half) > high(half) ? low(half) : high(half);
-  return std::max(std::max(tops[0], tops[2]), std::max(tops[1], tops[3]));
+template <class V>
+INLINE float total(V x) {
+  if constexpr (sizeof(V) > 16) return total(low(x) + high(x));
+  else return (x[0] + x[2]) + (x[1] + x[3]);
+}
+
+template <class V>
+INLINE float largest(V x) {
+  if constexpr (sizeof(V) > 16) return largest(larger(low(x), high(x)));
+  else return std::max(std::max(x[0], x[2]), std::max(x[1], x[3]));
 }
 
 // The first `count` numbers, and `rest` in the other places.
-INLINE Floats load_some(const float* x, int64_t count, float rest) {
-  float all[WIDE];
-  std::fill(all, all + WIDE, rest);
+template <int64_t LANES>
+INLINE Floats<LANES> load_some(const float* x, int64_t count, float rest) {
+  float all[LANES];
+  std::fill(all, all + LANES, rest);
   std::copy_n(x, count, all);
-  return load(all);
+  return load<LANES>(all);
 }
 
 INLINE int64_t filled(int64_t count) { return (count + WIDE - 1) / WIDE * WIDE; }
 
+template <int64_t LANES>
 INLINE float dot(const float* x, const float* y, int64_t count) {
-  Floats sums = {};
+  Floats<LANES> sums = {};
   int64_t k = 0;
-  for (; k + WIDE <= count; k += WIDE) sums += load(x + k) * load(y + k);
-  if (k < count) sums += load_some(x + k, count - k, 0) * load_some(y + k, count - k, 0);
+  for (; k + LANES <= count; k += LANES) sums += load<LANES>(x + k) * load<LANES>(y + k);
+  if (k < count) sums += load_some<LANES>(x + k, count - k, 0) * load_some<LANES>(y + k, count - k, 0);
   return total(sums);
 }
 
+template <int64_t LANES>
 INLINE float largest(const float* x, int64_t count) {
-  Floats tops = Floats{} - INFINITE;
+  Floats<LANES> tops = Floats<LANES>{} - INFINITE;
   int64_t k = 0;
-  for (; k + WIDE <= count; k += WIDE) tops = larger(load(x + k), tops);
-  if (k < count) tops = larger(load_some(x + k, count - k, -INFINITE), tops);
+  for (; k + LANES <= count; k += LANES) tops = larger(load<LANES>(x + k), tops);
+  if (k < count) tops = larger(load_some<LANES>(x + k, count - k, -INFINITE), tops);
   return largest(tops);
 }
 
 // The sum of e^(x - top).
+template <int64_t LANES>
 INLINE float sum_exponentials(const float* x, int64_t count, float top) {
-  Floats sums = {};
+  Floats<LANES> sums = {};
   int64_t k = 0;
-  for (; k + WIDE <= count; k += WIDE) sums += exponential(load(x + k) - top);
+  for (; k + LANES <= count; k += LANES) sums += exponential(load<LANES>(x + k) - top);
   float sum = total(sums);
   if (k < count) {
-    const Floats rest = exponential(load_some(x + k, count - k, top) - top);
+    const Floats<LANES> rest = exponential(load_some<LANES>(x + k, count - k, top) - top);
     for (int64_t lane = 0; lane < count - k; ++lane) sum += rest[lane];
   }
   return sum;
@@ -131,6 +154,7 @@ struct Attention {
     }
   }
 
+  template <int64_t LANES>
   INLINE void attend(int64_t s, int64_t w, float* scores) const {
     const int64_t d = heads * head;
     const float *own = query + s * query_sentence + w * query_row, *keys = memory + rows[s] * memory_row;
@@ -139,7 +163,7 @@ struct Attention {
     const int64_t room = filled(length);
     for (int64_t j = 0; j < length; ++j) {
       const float* key = keys + (slots ? slots[j] : j) * memory_slot;
-      for (int64_t h = 0; h < heads; ++h) scores[h * room + j] = dot(own + h * head, key + h * head, head) * scale;
+      for (int64_t h = 0; h < heads; ++h) scores[h * room + j] = dot<LANES>(own + h * head, key + h * head, head) * scale;
     }
     for (int64_t h = 0; h < heads; ++h) {
       float *weights = scores + h * room, *result = out + (s * width + w) * d + h * head;
@@ -148,32 +172,33 @@ struct Attention {
         const float* more = bias + s * bias_strides[0] + h * bias_strides[1] + w * bias_strides[2];
         for (int64_t j = 0; j < length; ++j) weights[j] += more[j * bias_strides[3]];
       }
-      const float top = largest(weights, room);
-      Floats sums = {};
-      for (int64_t j = 0; j < room; j += WIDE) {
-        const Floats weight = exponential(load(weights + j) - top);
+      const float top = largest<LANES>(weights, room);
+      Floats<LANES> sums = {};
+      for (int64_t j = 0; j < room; j += LANES) {
+        const Floats<LANES> weight = exponential(load<LANES>(weights + j) - top);
         sums += weight;
         store(weights + j, weight);
       }
-      mix(result, keys + d + h * head, slots, weights, 1 / total(sums));
+      mix<LANES>(result, keys + d + h * head, slots, weights, 1 / total(sums));
     }
   }
 
  private:
   // result (head) = the mean of the rows of `values` by `weights` (t).
+  template <int64_t LANES>
   INLINE void mix(float* result, const float* values, const int64_t* slots, const float* weights, float factor) const {
     int64_t e = 0;
-    for (; e + 2 * WIDE <= head; e += 2 * WIDE) {
-      Floats sums = {}, more = {};
+    for (; e + 2 * LANES <= head; e += 2 * LANES) {
+      Floats<LANES> sums = {}, more = {};
       for (int64_t j = 0; j < length; ++j) {
         const float* row = values + (slots ? slots[j] : j) * memory_slot + e;
-        sums += weights[j] * load(row), more += weights[j] * load(row + WIDE);
+        sums += weights[j] * load<LANES>(row), more += weights[j] * load<LANES>(row + LANES);
       }
-      store(result + e, sums * factor), store(result + e + WIDE, more * factor);
+      store(result + e, sums * factor), store(result + e + LANES, more * factor);
     }
-    for (; e + WIDE <= head; e += WIDE) {
-      Floats sums = {};
-      for (int64_t j = 0; j < length; ++j) sums += weights[j] * load(values + (slots ? slots[j] : j) * memory_slot + e);
+    for (; e + LANES <= head; e += LANES) {
+      Floats<LANES> sums = {};
+      for (int64_t j = 0; j < length; ++j) sums += weights[j] * load<LANES>(values + (slots ? slots[j] : j) * memory_slot + e);
       store(result + e, sums * factor);
     }
     for (; e < head; ++e) {
@@ -187,7 +212,7 @@ struct Attention {
 EVERY_PROCESSOR void run(const Attention& attention, bool own, int64_t begin, int64_t end, float* memory) {
   for (int64_t s = begin; s < end; ++s) {
     if (own) attention.remember(s);
-    for (int64_t w = 0; w < attention.width; ++w) attention.attend(s, w, memory);
+    for (int64_t w = 0; w < attention.width; ++w) attention.attend<WIDE>(s, w, memory);
   }
 }
 
@@ -273,14 +298,15 @@ struct Continuations {
   int64_t *token, *parent;  // (S, most)
 
   // The best of a sentence; tops: room for the largest logit of each block.
+  template <int64_t LANES>
   INLINE void choose(int64_t s, float* tops, Ranking best) const {
     best.clear();
     std::fill(best.labels, best.labels + most, 0);
     const int64_t blocks = (vocabulary + BLOCK - 1) / BLOCK;
     for (int64_t w = 0; w < width; ++w) {
       const float *row = logits + (s * width + w) * stride, before = score[s * width + w];
-      for (int64_t b = 0; b < blocks; ++b) tops[b] = largest(row + b * BLOCK, std::min(BLOCK, vocabulary - b * BLOCK));
-      const float top = largest(tops, blocks), all = top + float(std::log(double(sum_exponentials(row, vocabulary, top))));
+      for (int64_t b = 0; b < blocks; ++b) tops[b] = largest<LANES>(row + b * BLOCK, std::min(BLOCK, vocabulary - b * BLOCK));
+      const float top = largest<LANES>(tops, blocks), all = top + float(std::log(double(sum_exponentials<LANES>(row, vocabulary, top))));
       for (int64_t b = 0; b < blocks; ++b) {
         if (!(before + (tops[b] - all) > best.least())) continue;
         for (int64_t v = b * BLOCK; v < std::min((b + 1) * BLOCK, vocabulary); ++v)
@@ -296,7 +322,7 @@ struct Continuations {
 };
 
 EVERY_PROCESSOR void run(const Continuations& all, int64_t begin, int64_t end, float* tops, Ranking best) {
-  for (int64_t s = begin; s < end; ++s) all.choose(s, tops, best);
+  for (int64_t s = begin; s < end; ++s) all.choose<WIDE>(s, tops, best);
 }
 
 // Room for `best` of a sentence.
@@ -336,27 +362,31 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> best(const at::Tensor& logits, co
   return {made.value, made.token, made.parent};
 }
 
-// All of a step between the embedding of the last tokens and their best continuations, by AVX-512. Groups of sentences
-// pass through it one after the other, so that what is computed stays in the caches.
+// All of a step between the embedding of the last tokens and their best continuations, on 16 LANES (AVX-512)
+// or 8 (AVX2). Groups of sentences pass through it one after the other, so that what is computed stays in the caches.
 #ifdef FUSED
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
 #define AVX512 __attribute__((target("arch=x86-64-v4")))
+#define AVX2 __attribute__((target("avx2,fma")))
 
-constexpr int64_t PANEL = 2 * WIDE, TILE = 8;  // columns and rows of a product that are computed together
-constexpr int64_t GROUP = 96;                  // rows, about
+constexpr int64_t PANEL = 32;  // columns of a product that lie together
+constexpr int64_t GROUP = 96;  // rows, about
+// Rows of a product that are computed together, with two vectors of columns: as many as there are registers for sums.
+template <int64_t LANES>
+constexpr int64_t TILE = LANES == 16 ? 8 : 6;
 
-// sums (R, C * WIDE) = x (R, k) times y (k, C * WIDE)
-template <int R, int C>
-INLINE void tile(const float* x, int64_t x_row, const float* y, int64_t y_row, int64_t k, Floats (&sums)[R][C]) {
+// sums (R, C * LANES) = x (R, k) times y (k, C * LANES)
+template <int64_t LANES, int R, int C>
+INLINE void tile(const float* x, int64_t x_row, const float* y, int64_t y_row, int64_t k, Floats<LANES> (&sums)[R][C]) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int c = 0; c < C; ++c) sums[r][c] = Floats{};
+    for (int c = 0; c < C; ++c) sums[r][c] = Floats<LANES>{};
   for (int64_t j = 0; j < k; ++j) {
-    Floats right[C];
+    Floats<LANES> right[C];
 #pragma GCC unroll 2
-    for (int c = 0; c < C; ++c) right[c] = load(y + j * y_row + c * WIDE);
+    for (int c = 0; c < C; ++c) right[c] = load<LANES>(y + j * y_row + c * LANES);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
@@ -365,10 +395,10 @@ INLINE void tile(const float* x, int64_t x_row, const float* y, int64_t y_row, i
 }
 
 // Calls `tiled<R>(row)` for tiles of R <= TILE of the rows.
-template <class Tiled>
+template <int64_t LANES, class Tiled>
 INLINE void by_tiles(int64_t rows, Tiled tiled) {
   int64_t row = 0;
-  for (; row + TILE <= rows; row += TILE) tiled.template operator()<TILE>(row);
+  for (; row + TILE<LANES> <= rows; row += TILE<LANES>) tiled.template operator()<TILE<LANES>>(row);
   switch (rows - row) {
     case 1: return tiled.template operator()<1>(row);
     case 2: return tiled.template operator()<2>(row);
@@ -399,16 +429,16 @@ struct Finish {
   bool relu;
   int64_t to;  // from row to row
 
-  template <int R>
-  INLINE void operator()(const Floats (&sums)[R][2], int64_t row, int64_t column) const {
+  template <int64_t LANES, int R>
+  INLINE void run(const Floats<LANES> (&sums)[R][2], int64_t row, int64_t panel, int64_t column) const {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
       for (int c = 0; c < 2; ++c) {
-        const int64_t place = (row + r) * to + column + c * WIDE;
-        Floats value = sums[r][c] + load(bias + c * WIDE);
-        if (plus) value += load(plus + place);
-        if (relu) value = larger(value, Floats{});
+        const int64_t beside = column + c * LANES, place = (row + r) * to + panel + beside;
+        Floats<LANES> value = sums[r][c] + load<LANES>(bias + beside);
+        if (plus) value += load<LANES>(plus + place);
+        if (relu) value = larger(value, Floats<LANES>{});
         store(out + place, value);
       }
   }
@@ -416,20 +446,20 @@ struct Finish {
 
 // x (R, k) times y (k, PANEL), both in pairs; the products are added in float32.
 template <int R>
-AVX512_BF16 void tile_of_pairs(const Pair* x, const float* y, int64_t k, const Finish& finish, int64_t row, int64_t column) {
-  Floats sums[R][2];
+AVX512_BF16 void tile_of_pairs(const Pair* x, const float* y, int64_t k, const Finish& finish, int64_t row, int64_t panel) {
+  Floats<WIDE> sums[R][2];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = Floats{};
+  for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = Floats<WIDE>{};
   for (int64_t j = 0; j < k; ++j) {
-    const __m512bh first = (__m512bh)load(y + j * PANEL), second = (__m512bh)load(y + j * PANEL + WIDE);
+    const __m512bh first = (__m512bh)load<WIDE>(y + j * PANEL), second = (__m512bh)load<WIDE>(y + j * PANEL + WIDE);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const __m512bh pair = (__m512bh)_mm512_set1_epi32(x[r * k + j]);
-      sums[r][0] = (Floats)_mm512_dpbf16_ps((__m512)sums[r][0], pair, first);
-      sums[r][1] = (Floats)_mm512_dpbf16_ps((__m512)sums[r][1], pair, second);
+      sums[r][0] = (Floats<WIDE>)_mm512_dpbf16_ps((__m512)sums[r][0], pair, first);
+      sums[r][1] = (Floats<WIDE>)_mm512_dpbf16_ps((__m512)sums[r][1], pair, second);
     }
   }
-  finish(sums, row, column);
+  finish.run<WIDE, R>(sums, row, panel, 0);
 }
 
 // A linear layer, as `Products.panels` orders it: for each panel of its outputs the weights, a line of PANEL for each
@@ -447,7 +477,8 @@ struct Linear {
   int64_t to() const { return count * PANEL; }
 
   // out (rows, to) = x (rows, from) by the layer, plus `plus` (rows, to), or cut off at 0
-  INLINE void operator()(const float* x, int64_t x_row, int64_t rows, float* out, const float* plus, bool relu) const {
+  template <int64_t LANES>
+  INLINE void run(const float* x, int64_t x_row, int64_t rows, float* out, const float* plus, bool relu) const {
     static thread_local std::vector<Pair> pairs;
     if (paired) {
       pairs.resize(rows * lines);
@@ -456,11 +487,14 @@ struct Linear {
     for (int64_t panel = 0; panel < count; ++panel) {
       const float *weight = packed + panel * (lines + 1) * PANEL, *bias = weight + lines * PANEL;
       const Finish finish{out, bias, plus, relu, to()};
-      by_tiles(rows, [&]<int R>(int64_t row) INLINE_LAMBDA {
-        if (paired) return tile_of_pairs<R>(pairs.data() + row * lines, weight, lines, finish, row, panel * PANEL);
-        Floats sums[R][2];
-        tile<R, 2>(x + row * x_row, x_row, weight, PANEL, from, sums);
-        finish(sums, row, panel * PANEL);
+      by_tiles<LANES>(rows, [&]<int R>(int64_t row) INLINE_LAMBDA {
+        if constexpr (LANES == WIDE)
+          if (paired) return tile_of_pairs<R>(pairs.data() + row * lines, weight, lines, finish, row, panel * PANEL);
+        for (int64_t column = 0; column < PANEL; column += 2 * LANES) {
+          Floats<LANES> sums[R][2];
+          tile<LANES, R, 2>(x + row * x_row, x_row, weight + column, PANEL, from, sums);
+          finish.run<LANES, R>(sums, row, panel * PANEL, column);
+        }
       });
     }
   }
@@ -470,49 +504,51 @@ struct Norm {
   const float *gain, *shift;
   double eps;
 
-  INLINE void operator()(float* x, int64_t rows, int64_t d) const {
+  template <int64_t LANES>
+  INLINE void run(float* x, int64_t rows, int64_t d) const {
     for (float* row = x; row < x + rows * d; row += d) {
-      Floats sums = {}, squares = {};
-      for (int64_t k = 0; k < d; k += WIDE) sums += load(row + k);
+      Floats<LANES> sums = {}, squares = {};
+      for (int64_t k = 0; k < d; k += LANES) sums += load<LANES>(row + k);
       const float mean = total(sums) / d;
-      for (int64_t k = 0; k < d; k += WIDE) squares += (load(row + k) - mean) * (load(row + k) - mean);
+      for (int64_t k = 0; k < d; k += LANES) squares += (load<LANES>(row + k) - mean) * (load<LANES>(row + k) - mean);
       const float factor = 1 / std::sqrt(float(total(squares) / d + eps));
-      for (int64_t k = 0; k < d; k += WIDE) store(row + k, (load(row + k) - mean) * factor * load(gain + k) + load(shift + k));
+      for (int64_t k = 0; k < d; k += LANES) store(row + k, (load<LANES>(row + k) - mean) * factor * load<LANES>(gain + k) + load<LANES>(shift + k));
     }
   }
 };
 
 // W queries of a sentence attend to its source: keys (d, n), values (n, d), what is added to the scores
 // (n); n is a multiple of WIDE.
+template <int64_t LANES>
 INLINE void attend_source(const float* query, int64_t width, int64_t heads, int64_t d, const float* keys, const float* values,
                           const float* bias, int64_t n, float* scores, float* out) {
   const int64_t head = d / heads;
   const float scale = 1 / std::sqrt(float(head));
   for (int64_t h = 0; h < heads; ++h)
-    by_tiles(width, [&]<int R>(int64_t w) INLINE_LAMBDA {
-      Floats tops[R], sums[R][1];
+    by_tiles<LANES>(width, [&]<int R>(int64_t w) INLINE_LAMBDA {
+      Floats<LANES> tops[R], sums[R][1];
       float factors[R];
-      for (int r = 0; r < R; ++r) tops[r] = Floats{} - INFINITE;
-      for (int64_t j = 0; j < n; j += WIDE) {
-        tile<R, 1>(query + w * d + h * head, d, keys + h * head * n + j, n, head, sums);
+      for (int r = 0; r < R; ++r) tops[r] = Floats<LANES>{} - INFINITE;
+      for (int64_t j = 0; j < n; j += LANES) {
+        tile<LANES, R, 1>(query + w * d + h * head, d, keys + h * head * n + j, n, head, sums);
         for (int r = 0; r < R; ++r) {
-          const Floats score = sums[r][0] * scale + load(bias + j);
+          const Floats<LANES> score = sums[r][0] * scale + load<LANES>(bias + j);
           tops[r] = larger(score, tops[r]);
           store(scores + r * n + j, score);
         }
       }
       for (int r = 0; r < R; ++r) {
         const float top = largest(tops[r]);
-        Floats all = {};
-        for (int64_t j = 0; j < n; j += WIDE) {
-          const Floats weight = exponential(load(scores + r * n + j) - top);
+        Floats<LANES> all = {};
+        for (int64_t j = 0; j < n; j += LANES) {
+          const Floats<LANES> weight = exponential(load<LANES>(scores + r * n + j) - top);
           all += weight;
           store(scores + r * n + j, weight);
         }
         factors[r] = 1 / total(all);
       }
-      for (int64_t e = 0; e < head; e += WIDE) {
-        tile<R, 1>(scores, n, values + h * head + e, d, n, sums);
+      for (int64_t e = 0; e < head; e += LANES) {
+        tile<LANES, R, 1>(scores, n, values + h * head + e, d, n, sums);
         for (int r = 0; r < R; ++r) store(out + (w + r) * d + h * head + e, sums[r][0] * factors[r]);
       }
     });
@@ -536,13 +572,14 @@ struct Tail {
 
   int64_t room() const { return wider.to(); }  // of a row
 
-  INLINE void operator()(const float* context, const float* x, int64_t rows, float* out, float* hidden) const {
+  template <int64_t LANES>
+  INLINE void run(const float* context, const float* x, int64_t rows, float* out, float* hidden) const {
     const int64_t d = joined.from;
-    joined(context, d, rows, out, x, false);
-    first(out, rows, d);
-    wider(out, d, rows, hidden, nullptr, true);
-    narrower(hidden, wider.to(), rows, out, out, false);
-    second(out, rows, d);
+    joined.run<LANES>(context, d, rows, out, x, false);
+    first.run<LANES>(out, rows, d);
+    wider.run<LANES>(out, d, rows, hidden, nullptr, true);
+    narrower.run<LANES>(hidden, wider.to(), rows, out, out, false);
+    second.run<LANES>(out, rows, d);
   }
 };
 
@@ -564,41 +601,50 @@ struct Layer {
 
   int64_t room(int64_t group) const {
     const int64_t d = project.from, rows = own.width * group;
-    return rows * (project.to() + 2 * d + tail.room()) + std::max(own.heads * filled(own.length), TILE * n);
+    return rows * (project.to() + 2 * d + tail.room()) + std::max(own.heads * filled(own.length), 8 * n);
   }
 
-  AVX512 void operator()(int64_t begin, int64_t end, float* made) const {
+  template <int64_t LANES>
+  INLINE void run(int64_t begin, int64_t end, float* made) const {
     const int64_t d = project.from, width = own.width, rows = (end - begin) * width;
     float *context = made + rows * project.to(), *state = context + rows * d, *hidden = state + rows * d, *scores = hidden + rows * tail.room();
     const float* input = x + begin * width * d;
-    project(input, d, rows, made, nullptr, false);
+    project.run<LANES>(input, d, rows, made, nullptr, false);
     Attention mine = own;
     mine.query = made, mine.out = context, mine.rows += begin, mine.path += begin * width * own.length;
     mine.query_row = project.to(), mine.query_sentence = width * project.to();
     if (mine.bias) mine.bias += begin * own.bias_strides[0];
     for (int64_t s = 0; s < end - begin; ++s) {
       mine.remember(s);
-      for (int64_t w = 0; w < width; ++w) mine.attend(s, w, scores);
+      for (int64_t w = 0; w < width; ++w) mine.attend<LANES>(s, w, scores);
     }
-    joined(context, d, rows, state, input, false);
-    norm(state, rows, d);
-    asking(state, d, rows, made, nullptr, false);
+    joined.run<LANES>(context, d, rows, state, input, false);
+    norm.run<LANES>(state, rows, d);
+    asking.run<LANES>(state, d, rows, made, nullptr, false);
     for (int64_t s = 0; s < end - begin; ++s) {
       const int64_t row = mine.rows[s];
-      attend_source(made + s * width * d, width, own.heads, d, keys + row * d * n, values + row * n * d, source_bias + row * n, n, scores,
+      attend_source<LANES>(made + s * width * d, width, own.heads, d, keys + row * d * n, values + row * n * d, source_bias + row * n, n, scores,
                     context + s * width * d);
     }
-    tail(context, state, rows, out + begin * width * d, hidden);
+    tail.run<LANES>(context, state, rows, out + begin * width * d, hidden);
   }
 };
+
+AVX512 void step_16(const Layer& layer, int64_t begin, int64_t end, float* room) { layer.run<16>(begin, end, room); }
+AVX2 void step_8(const Layer& layer, int64_t begin, int64_t end, float* room) { layer.run<8>(begin, end, room); }
+
+void check_lanes(int64_t lanes, const at::Tensor& packed) {
+  TORCH_CHECK(lanes == 16 || (lanes == 8 && packed.scalar_type() == at::kFloat), "lanes: 16, or 8 in float32");
+}
 
 // layers: of the tail, then the own projections, joined, asking
 at::Tensor layer(const at::Tensor& x, at::TensorList layers, at::TensorList norms, double eps, at::Tensor memory, const at::Tensor& keys,
                  const at::Tensor& values, const at::Tensor& source_bias, int64_t heads, const at::Tensor& rows, const at::Tensor& path,
-                 const std::optional<at::Tensor>& bias) {
+                 const std::optional<at::Tensor>& bias, int64_t lanes) {
   const at::Tensor input = x.contiguous(), slots = path.contiguous(), out = at::empty(input.sizes(), input.options());
   const int64_t sentences = input.size(0), width = input.size(1), d = input.size(2), n = keys.size(2), length = slots.size(2);
   TORCH_CHECK(layers.size() == 6 && norms.size() == 6 && d % PANEL == 0 && d / heads % WIDE == 0 && n % WIDE == 0, "layer: sizes");
+  check_lanes(lanes, layers[0]);
   TORCH_CHECK(keys.is_contiguous() && values.is_contiguous() && source_bias.is_contiguous() && memory.stride(2) == 1, "layer: order in memory");
   TORCH_CHECK(rows.numel() == sentences && rows.is_contiguous() && slots.size(0) == sentences && slots.size(1) == width, "layer: paths");
   Layer all{{nullptr, nullptr, memory.data_ptr<float>(), rows.const_data_ptr<int64_t>(), slots.const_data_ptr<int64_t>(), nullptr, width,
@@ -614,30 +660,39 @@ at::Tensor layer(const at::Tensor& x, at::TensorList layers, at::TensorList norm
   }
   by_groups(sentences, width, [&](int64_t group, auto each) {
     std::vector<float> room(all.room(group));
-    each([&](int64_t begin, int64_t end) { all(begin, end, room.data()); });
+    each([&](int64_t begin, int64_t end) { (lanes == 16 ? step_16 : step_8)(all, begin, end, room.data()); });
   });
   return out;
 }
 
-AVX512 void end_step(const Linear& project, Continuations all, const float* x, int64_t begin, int64_t end, float* logits, Room& room) {
-  project(x + begin * all.width * project.from, project.from, (end - begin) * all.width, logits, nullptr, false);
+template <int64_t LANES>
+INLINE void end_step(const Linear& project, Continuations all, const float* x, int64_t begin, int64_t end, float* logits, Room& room) {
+  project.run<LANES>(x + begin * all.width * project.from, project.from, (end - begin) * all.width, logits, nullptr, false);
   all.logits = logits, all.score += begin * all.width;
   all.value += begin * all.most, all.token += begin * all.most, all.parent += begin * all.most;
-  for (int64_t s = 0; s < end - begin; ++s) all.choose(s, room.tops.data(), room.ranking());
+  for (int64_t s = 0; s < end - begin; ++s) all.choose<LANES>(s, room.tops.data(), room.ranking());
+}
+
+AVX512 void end_16(const Linear& project, const Continuations& all, const float* x, int64_t begin, int64_t end, float* logits, Room& room) {
+  end_step<16>(project, all, x, begin, end, logits, room);
+}
+AVX2 void end_8(const Linear& project, const Continuations& all, const float* x, int64_t begin, int64_t end, float* logits, Room& room) {
+  end_step<8>(project, all, x, begin, end, logits, room);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> best_after(const at::Tensor& x, const at::Tensor& packed, const at::Tensor& score, int64_t count,
-                                                          const at::Tensor& never) {
+                                                          const at::Tensor& never, int64_t lanes) {
   const at::Tensor input = x.contiguous(), before = score.contiguous();
   const int64_t sentences = input.size(0), width = input.size(1);
   const Linear project(packed);
+  check_lanes(lanes, packed);
   TORCH_CHECK(input.size(2) == project.from && before.numel() == sentences * width, "best_after: sizes");
   const Best made(before, count, never, project.to());
   by_groups(sentences, width, [&](int64_t group, auto each) {
     const at::Tensor logits = at::empty({group * width, project.to()}, input.options());
     Room room(made.all);
     each([&](int64_t begin, int64_t end) {
-      end_step(project, made.all, input.const_data_ptr<float>(), begin, end, logits.data_ptr<float>(), room);
+      (lanes == 16 ? end_16 : end_8)(project, made.all, input.const_data_ptr<float>(), begin, end, logits.data_ptr<float>(), room);
     });
   });
   return {made.value, made.token, made.parent};
@@ -654,8 +709,8 @@ TORCH_LIBRARY_FRAGMENT(synmask, library) {
 #ifdef FUSED
   library.def(
       "layer(Tensor x, Tensor[] layers, Tensor[] norms, float eps, Tensor(a!) memory, Tensor keys, Tensor values, Tensor source_bias, int heads, "
-      "Tensor rows, Tensor path, Tensor? bias) -> Tensor");
-  library.def("best_after(Tensor x, Tensor packed, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
+      "Tensor rows, Tensor path, Tensor? bias, int lanes) -> Tensor");
+  library.def("best_after(Tensor x, Tensor packed, Tensor score, int count, Tensor never, int lanes) -> (Tensor, Tensor, Tensor)");
 #endif
   library.def("longer(Tensor path, int size) -> (Tensor, int)");
   library.def("best(Tensor logits, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");

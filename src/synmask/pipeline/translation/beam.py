@@ -1,7 +1,9 @@
 """Beam search that finds the same hypotheses as fairseq 0.12.2 (sequence_generator.py), but faster."""
 
 import math
+import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -10,12 +12,18 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.search.fused import PAIRS
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths, chosen
 from synmask.pipeline.translation.steps import DecoderSteps, best
+from synmask.processor import CPU
 
+PAIRS = CPU.pairs
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
+
+
+@cache
+def _say_that_fp32_is_faster() -> None:
+    print("precision bf16: this processor is faster in fp32, so fp32 is taken", file=sys.stderr)
 
 
 class Hypothesis(NamedTuple):
@@ -30,8 +38,9 @@ class BeamSearch:
 
     A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
 
-    With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU with
-    instructions for pairs also those of the encoder and with the vocabulary. This may change a hypothesis.
+    With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU also those of
+    the encoder and with the vocabulary. This may change a hypothesis. A CPU without AVX-512 for bf16 takes
+    fp32, which is faster there, and says so once.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
@@ -39,17 +48,19 @@ class BeamSearch:
         self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
         self.beam = min(settings.beam, len(target) - 1)  # a pad is never chosen
         self.length_penalty = settings.length_penalty
-        self.products = Products(settings.precision)
+        precision = settings.precision
+        if precision == "bf16" and not PAIRS and next(models[0].parameters()).device.type == "cpu":
+            _say_that_fp32_is_faster()
+            precision = "fp32"
+        self.products = Products(precision)
         self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in a batch, best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
-        on_cpu = net["src_tokens"].device.type == "cpu"
-        # elsewhere the parser's convolutions may take longer in bf16
-        fast = self.products.rounded is not None and PAIRS and on_cpu
-        with torch.autocast("cpu", torch.bfloat16, enabled=fast):
+        rounded = self.products.rounded is not None and net["src_tokens"].device.type == "cpu"
+        with torch.autocast("cpu", torch.bfloat16, enabled=rounded):
             sources = [model.encoder(**net) for model in self.models]
         decoders = [
             DecoderSteps(model.decoder, source, self.longest, self.products)
