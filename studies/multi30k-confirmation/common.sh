@@ -39,21 +39,21 @@ workflow() {
   (cd "$1" && PATH="$PWD/.venv/bin:$PATH" snakemake "${@:2}" --configfile studies/multi30k-confirmation/config.yaml ${overrides:+--config "${overrides[@]}"})
 }
 
-# Put the seeds whose four runs are there into the archive, and commit it. Runs of unfinished seeds stay in TREE.
+# archive FOLDER: put the seeds whose four runs are in FOLDER/results into the archive, and commit it.
 archive() {
-  local tree=$1 seed packing target
+  local made=$1 seed system packing target
   packing=$(mktemp -d)
   mkdir "$packing/results"
   tar -xJf "$STUDY/runs.tar.xz" -C "$packing/results"
   for seed in $(missing_seeds); do
-    for target in $(targets "$seed"); do [[ -f $tree/$target ]] || continue 2; done
+    for target in $(targets "$seed"); do [[ -f $made/$target ]] || continue 2; done
     for system in "${SYSTEMS[@]}"; do
       mkdir -p "$packing/$CORPUS/de-en/$system"
-      cp -r "$tree/$CORPUS/de-en/$system/seed$seed" "$packing/$CORPUS/de-en/$system/"
+      cp -r "$made/$CORPUS/de-en/$system/seed$seed" "$packing/$CORPUS/de-en/$system/"
     done
     echo "seed $seed: four runs"
   done
-  "$STUDY/../pack-runs.py" "$packing/$CORPUS" "$STUDY/runs.tar.xz"
+  "$STUDY/../../.venv/bin/python" "$STUDY/../pack-runs.py" "$packing/$CORPUS" "$STUDY/runs.tar.xz" || fail "the archive is as it was"
   rm -r "$packing"
   git -C "$STUDY" commit --quiet --message "Keep more runs of the registered study" -- runs.tar.xz || echo "no new run"
 }

@@ -5,7 +5,7 @@
 #                                          corpus, each run's commands, fairseq and other packages for its Python; PYTHON is an
 #                                          environment here with the same Python and PyTorch as there
 #     gpu.sh run PACK OUT SECONDS [JOBS]   there: JOBS runs at once (one per core); OUT/runs.tar grows by each run that is finished
-#     gpu.sh unpack OUT/runs.tar TREE      here: keeps the seeds whose four runs are there, and commits the archive
+#     gpu.sh unpack OUT/runs.tar           here: puts the seeds whose four runs are there into the archive, and commits it
 #
 # Given again with the seeds that are still missing, it makes the rest. EPOCHS=1 packs a trial: its runs end after one epoch.
 set -euo pipefail
@@ -82,17 +82,20 @@ run() {
   timeout --kill-after=5 "$seconds" xargs -P "$jobs" -I{} bash -c 'one {}' < <(find "$work/jobs" -type f | sort) || true
 }
 
+# Not into a worktree: a CPU that went on with a seed there would mix two machines.
 unpack() {
   source "$HERE/common.sh"
-  check_tree "$2"
-  tar -xf "$1" -C "$2"
-  archive "$2"
+  local made
+  made=$(mktemp -d)
+  tar -xf "$1" -C "$made"
+  archive "$made"
+  rm -r "$made"
 }
 
 case ${1:-} in
   pack) (($# == 4)) && pack "${@:2}" && exit ;;
   run) (($# == 4 || $# == 5)) && run "${@:2}" && exit ;;
-  unpack) (($# == 3)) && unpack "${@:2}" && exit ;;
+  unpack) (($# == 2)) && unpack "${@:2}" && exit ;;
 esac
 sed -n '2,12s/^# \?//p' "$0" >&2
 exit 2
