@@ -352,9 +352,9 @@ NAMED = {
     "Grammar without BPE labels": "grammar-nobpe",
     "Grammar without parser attention": "grammar-noattention",
     "Grammar + residual connection in the parser": "grammar-residual",
-    "Grammar (fixed)": "grammar-mended",
+    "Grammar (mended)": "grammar-mended",
 }
-HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar without parser attention", "Grammar (fixed)")}
+HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar without parser attention", "Grammar (mended)")}
 
 
 def tree_rows(runs):
@@ -421,7 +421,7 @@ def test_measured_trees_and_heads(runs):
         f"one of the {COUNT[sum(map(len, shown))]} runs finds more heads than the rule",
         f"seed 5 without the attention ({directed['grammar-noattention']})",
         f"Undirected, {COUNT[len(bare) + 1]} runs find more than either neighbour: "
-        f"seed 5 without the attention ({bare[0]}), and seed 3 of the mended grammar ({mended})",
+        f"seed 5 without the attention ({bare[0]}), and seed 3 of `grammar-mended` ({mended})",
         f"{COUNT[len(others)].capitalize()} systems outside this table also have runs that find more: "
         f"`grammar-residual` ({others['grammar-residual']} with seed 1), `mended-layers` ({others['mended-layers']}; "
         f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}) "
