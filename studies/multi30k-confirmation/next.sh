@@ -9,8 +9,7 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 (($# == 1)) || fail "usage: next.sh TREE"
 check_tree "$1"
-seed=$(missing_seeds | head -n 1)
-[[ $seed ]] || { echo "all 40 runs are there"; exit; }
+read -r seed < <(missing_seeds) || { echo "all 40 runs are there"; exit; }
 grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo || PRECISION=fp32
 echo "seed $seed in ${PRECISION:-bf16}"
 renice -n 19 $$ > /dev/null
