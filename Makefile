@@ -47,7 +47,7 @@ fuzz: $(READY)
 
 cluster: $(READY)
 	@$(ACTIVATE) && pytest -m cluster tests/workflow
-	@$(ACTIVATE) && python benchmarks/scheduling.py
+	@$(ACTIVATE) && python tests/workflow/slurm/scheduling.py
 
 bench: $(READY)
 	@$(ACTIVATE) && python benchmarks/page.py

@@ -25,7 +25,6 @@ from pathlib import Path
 
 import torch
 
-from synmask import bf16
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
@@ -39,7 +38,7 @@ from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort:
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
-from rivals import joey_copy
+from synmask.processor import CPU
 
 SLOWER = {faster: kind for kind, faster in FASTER.items()}
 
@@ -55,25 +54,6 @@ def fairseqs(model, task, beam):
     def search(batch):
         found = generator.generate([model], batch)
         return [[(one["tokens"].tolist(), float(one["score"])) for one in each] for each in found]
-
-    return search
-
-
-def joeynmts(model, task, beam):
-    """joeynmt's beam search, likewise, but only the best."""
-    from joeynmt.search import beam_search
-
-    copy = joey_copy(model, task)
-
-    @torch.no_grad()
-    def search(batch):
-        source, lengths = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
-        mask = source.ne(task.src_dict.pad())[:, None]
-        states, *_ = copy(return_type="encode", src=source, src_length=lengths, src_mask=mask)
-        most = int(1.5 * int(lengths.max()))
-        found, scores, _ = beam_search(copy, beam, states, None, mask, most, 1.0, return_prob="hyp")
-        rows = [[token for token in row if token != task.tgt_dict.pad()] for row in found.long().tolist()]
-        return [[pair] for pair in zip(rows, scores[:, 0].tolist(), strict=True)]
 
     return search
 
@@ -130,13 +110,11 @@ def compare(path, lines, tokens, beam, turns, references=()):
     )
     searches = {"ours": ours, "fairseq": fairseqs}
     cpu = next(model.parameters()).device.type == "cpu"
-    if not cpu or bf16.has_instructions():
+    if not cpu or CPU.pairs:
         searches["ours, bf16"] = partial(ours, precision="bf16")
     if guide == "none" and cpu and find_spec("ctranslate2"):
         searches["CTranslate2"] = partial(ctranslate2s, path=path)
         searches["CTranslate2, int8"] = partial(ctranslate2s, path=path, precision="int8")
-    if guide == "none" and find_spec("joeynmt"):
-        searches["joeynmt"] = joeynmts
     searches = {name: made(model, task, beam) for name, made in searches.items()}
     seconds, found = {name: [] for name in searches}, {}
     for search in searches.values():

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 import machine
+from machine import peak_bytes, seconds
 from synmask.induction.distribution import dependency_distribution, implementation
 from synmask.induction.literal import literal_distribution
-from timing import peak_bytes, seconds
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
 TOKENS = 4096  # a batch, as on IWSLT14

@@ -27,7 +27,6 @@ import torch
 import machine
 from decoding import compare
 from distribution import BATCHES, TOKENS, dependency_distribution, measure
-from finetuning import costs as costs_of_finetuning
 from steps import STOCK
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import read_lines
@@ -39,7 +38,6 @@ TRANSLATION = (
     "lpsi-sync", "structformer", "grammar-nobpe", "grammar-noattention", "grammar-residual", "grammar-mended",
     "grammar-nomlm", "grammar",
 )  # fmt: skip
-ROBERTA = ("roberta", "roberta-grammar", "sla", "syntax-roberta")
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,6 @@ class Size:
     systems: tuple[str, ...] = TRANSLATION
     precisions: tuple[str, ...] = ("fp32", "bf16", "fp16")
     backend: str = "inductor"  # of torch.compile
-    roberta: tuple[str, ...] = ROBERTA
-    layers: int = 12
-    examples: tuple[tuple[int, int], ...] = ((32, 128), (8, 512))  # batches of RoBERTa, as `batch`
     steps: int = 5
     sentences: int = 1000  # to decode
     turns: int = 3  # of decoding
@@ -70,9 +65,6 @@ SMALL = Size(
     systems=("transformer", "grammar"),
     precisions=("fp32", "bf16"),  # CPUs do not train in fp16
     backend="eager",
-    roberta=("roberta", "roberta-grammar"),
-    layers=1,
-    examples=((2, 6),),
     steps=1,
     sentences=20,
     turns=1,
@@ -97,14 +89,6 @@ def training(size, corpus, precision, backend=None):
     systems = ("transformer", "grammar") if backend else size.systems
     how = {"device": DEVICE, "precision": precision, "backend": backend}
     found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **how)
-    return [asdict(cost) for cost in found]
-
-
-def finetuning(size, sentences, length, precision):
-    """Steps of RoBERTa systems, and of stock fairseq."""
-    how = {"device": DEVICE, "precision": precision}
-    names = (STOCK, *size.roberta)
-    found = costs_of_finetuning(names, size.layers, sentences, length, size.steps, **how)
     return [asdict(cost) for cost in found]
 
 
@@ -141,10 +125,6 @@ def parts(size, configfile):
             yield f"Training steps, {corpus}, {precision}", training, (size, corpus, precision)
     compiled = size.corpora[0], "fp32", size.backend
     yield f"Training steps, {size.corpora[0]}, fp32, compiled", training, (size, *compiled)
-    for sentences, length in size.examples:
-        for precision in size.precisions:
-            title = f"Fine-tuning steps of RoBERTa, {sentences} × {length} tokens, {precision}"
-            yield title, finetuning, (size, sentences, length, precision)
     yield f"The workflow on {size.corpus}", workflow, (size, configfile)
     yield "Beam search", decoding, (size,)
 

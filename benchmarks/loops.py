@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 import machine
-from growth import ROOT, run
+from machine import ROOT, run
 
 STOCK = "fairseq-train"
 PRECISIONS = ("fp32", "bf16")

@@ -1,10 +1,30 @@
-"""The machine of a measurement: `python benchmarks/machine.py` prints it, and the commit."""
+"""Shared by the benchmarks: the machine, child processes, and the time and memory of a step.
 
+`python benchmarks/machine.py` prints the machine and the commit.
+"""
+
+import math
+import os
 import platform
 import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: else its profiler prints lines
+
+import torch
+from torch.profiler import ProfilerActivity, profile
 
 from synmask.pipeline.provenance import processor
+from synmask.processor import CPU
+
+ROOT = Path(__file__).resolve().parents[1]
+TURN = 0.05  # seconds
+Step = Callable[[], Any]
 
 
 def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:
@@ -14,12 +34,75 @@ def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:
 
 
 def name(device: str) -> str:
-    """The name of the GPU if `device` is "cuda", else that of the processor."""
+    """The name of the GPU, or of the processor, and what PyTorch is masked to."""
     if device == "cuda":
-        import torch
-
         return torch.cuda.get_device_name()
-    return processor()
+    hidden = "" if CPU.capability in processor() else f" masked to {CPU.capability}"
+    return processor() + hidden
+
+
+def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
+    """CPU seconds (user and system), peak memory in MB, and what a Python command says."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, *words]
+    child = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    said = child.stdout.read()
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)} failed: {said[-500:]}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said
+
+
+def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
+    """The best time of each step after a warm-up. Steps take turns, at least 3 each, for about half a second.
+
+    A turn repeats a short step for TURN seconds and takes the mean, so that the step finds its own data in
+    the caches. The best turn counts, not the median: other load on the machine can only add time.
+    """
+    synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+
+    def turn(step: Step, times: int) -> float:
+        synchronise()
+        start = time.perf_counter()
+        for _ in range(times):
+            step()
+        synchronise()
+        return time.perf_counter() - start
+
+    for step in steps:
+        step()
+    counts = [max(1, int(TURN / turn(step, 1))) for step in steps]
+    best = [math.inf] * len(steps)
+    turns, spent = 0, 0.0
+    while turns < 3 or spent < 0.5 * len(steps):
+        for index, (step, count) in enumerate(zip(steps, counts, strict=True)):
+            taken = turn(step, count)
+            best[index] = min(best[index], taken / count)
+            spent += taken
+        turns += 1
+    return best
+
+
+def peak_bytes(step: Step, device: torch.device | str) -> int:
+    """The peak memory of a step, beyond the memory that is in use before it.
+
+    On the CPU, it is computed from the allocator's events, so temporary memory of operators counts, too.
+    """
+    if torch.device(device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        step()
+        return torch.cuda.max_memory_allocated() - held
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
 
 
 if __name__ == "__main__":

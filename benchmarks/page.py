@@ -1,10 +1,14 @@
-"""Measure the tables of docs/performance.md again: `make bench`, in about 20 minutes on one quiet core.
+r"""Measure the tables of docs/performance.md again: `make bench`, in about 20 minutes on one quiet core.
 
     python benchmarks/page.py
     python benchmarks/page.py --only training launches
 
 A table stands between `<!-- NAME: COMMAND -->` and `<!-- end -->`. The command runs in the repository; the
-table that it prints, or the line, takes the place. A table whose results are missing stays as it is.
+table that it prints, or the line, takes the place. A table whose results are missing stays as it is, and so
+does NAME@AVX2 or NAME@AVX-512 on another kind of processor. With AVX-512, measure the tables of AVX2 by
+
+    ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 CT2_FORCE_CPU_ISA=AVX2 \
+        python benchmarks/page.py
 """
 
 import argparse
@@ -14,7 +18,8 @@ import shlex
 import subprocess
 import sys
 
-from growth import ROOT
+from machine import ROOT
+from synmask.processor import CPU
 
 PAGE = ROOT / "docs/performance.md"
 TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -31,7 +36,8 @@ def main():
 
     def made(found):
         head, name, command, _, end = found.groups()
-        if name not in args.only:
+        kind = name.partition("@")[2]
+        if name not in args.only or not CPU.capability.startswith(kind):
             return found[0]
         words = [sys.executable, *shlex.split(command)[1:]]
         if missing := [word for word in words if word.startswith("results/") and not (ROOT / word).exists()]:

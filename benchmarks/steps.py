@@ -1,4 +1,4 @@
-"""Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
+"""Steps of rival systems on one batch, taken in turns: of training.py and gpu.py.
 
 A step is forward, backward and Adam: stock fairseq's is its own, the others have torch's fused one. In bf16
 and fp16, weights have 16 bits and Adam's copies 32, as in fairseq's trainer and ours. Times are medians, CPU
@@ -18,12 +18,13 @@ from omegaconf import OmegaConf
 from torch.optim import AdamW
 from torch.utils.flop_counter import FlopCounterMode
 
-from synmask.pipeline.training import operators  # noqa: F401 - registers fused_adam
-from timing import peak_bytes  # isort: split
+from machine import peak_bytes  # isort: split
 
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.optim import FP16Optimizer
 from fairseq.optim.adam import Adam
+
+from synmask.pipeline.training import operators  # noqa: F401 - registers fused_adam
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ONEDNN = {torch.ops.mkldnn._linear_pointwise: lambda x, weight, *_, **__: 2 * math.prod(x) * weight[0]}

@@ -2,17 +2,11 @@
 
     python benchmarks/training.py --threads 2
 
-Stock fairseq, Hugging Face's Marian and, where it is installed, joeynmt are the rivals; what is measured, and
-how: steps.py. joeynmt asks for packages that would replace ours, so it goes into a folder of its own:
-
-    pip install --no-deps --target FOLDER joeynmt==2.3.0 importlib_metadata==6.11.0 zipp==3.20.0 \
-        sentencepiece tensorboard absl-py grpcio markdown markupsafe protobuf werkzeug
-    PYTHONPATH=FOLDER python benchmarks/training.py
+Stock fairseq and Hugging Face's Marian are the rivals; what is measured, and how: steps.py.
 """
 
 import argparse
 from argparse import Namespace
-from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -26,13 +20,13 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
 import machine
-from rivals import joey, marian
 from steps import DTYPES, STOCK, Rival, compare
 
-OTHERS = {"Marian": marian, "joeynmt": joey}
+MARIAN = "Marian"
 EXACT = f"{STOCK}, fp32"  # the rival of other precisions, too
 ROOT = Path(__file__).parents[1]
-SIZES = {
+SIZES = {  # of the vocabularies
+    "demo": (1500, 1500),
     "multi30k-small": (5000, 5000),
     "iwslt14": (8848, 6632),
     "nc11": (14000, 12000),
@@ -50,7 +44,7 @@ def rival(name, corpus, batch, length, **how):
     config = load(read_all(project_files(ROOT)))
     direction = "-".join(config.corpora[corpus].languages[:2])
     stock = name in (STOCK, EXACT)
-    system = "transformer" if stock or name in OTHERS else name
+    system = "transformer" if stock or name == MARIAN else name
     if name == EXACT:
         how["precision"] = "fp32"
     settings = config.run_settings(corpus, direction, system)
@@ -69,8 +63,8 @@ def rival(name, corpus, batch, length, **how):
     if stock:
         model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
-    elif name in OTHERS:
-        model, criterion = OTHERS[name](settings, *SIZES[corpus])
+    elif name == MARIAN:
+        model, criterion = marian(settings, *SIZES[corpus])
     else:
         model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
         criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
@@ -85,7 +79,7 @@ def sample(batch, length, sizes, system, name):
     source[::4, -3:] = 1
     net = {"src_tokens": source, "src_lengths": source.ne(1).sum(1), "prev_output_tokens": target.roll(1, 1)}
     value = {"net_input": net, "target": target, "ntokens": target.numel(), "nsentences": batch}
-    if name not in (STOCK, EXACT, *OTHERS):
+    if name not in (STOCK, EXACT, MARIAN):
         heads = torch.randint(length - 3, (batch, length, 1)).expand(-1, -1, 2)
         distances = torch.randint(1, 12, (batch, length))
         syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
@@ -94,6 +88,42 @@ def sample(batch, length, sizes, system, name):
             net["masked"] = (torch.rand(source.numel()) < system.mask_rate).nonzero().view(-1)
             value["masked_target"] = source.flatten()[net["masked"]]
     return value
+
+
+def marian(settings, source, target):
+    """Hugging Face's, with its Trainer's loss. `source` and `target` are the sizes of the vocabularies."""
+    from transformers import MarianConfig, MarianMTModel
+    from transformers.trainer_pt_utils import LabelSmoother
+
+    shape, training = settings.model, settings.training
+    both = {
+        "layers": shape.encoder_layers,
+        "attention_heads": shape.heads,
+        "ffn_dim": shape.ffn_dim,
+    }
+    config = MarianConfig(
+        **{f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in both.items()},
+        d_model=shape.embed_dim,
+        vocab_size=source,
+        decoder_vocab_size=target,
+        share_encoder_decoder_embeddings=False,
+        dropout=training.dropout,
+        attention_dropout=training.attention_dropout,
+        activation_function="relu",
+        scale_embedding=True,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=2,
+    )
+    smoother = LabelSmoother(epsilon=training.label_smoothing)
+
+    def loss(model, sample):
+        net = sample["net_input"]
+        source, before = net["src_tokens"], net["prev_output_tokens"]
+        made = model(input_ids=source, attention_mask=source.ne(1), decoder_input_ids=before, use_cache=False)
+        return smoother(made, sample["target"]), 1, None  # a mean already
+
+    return MarianMTModel(config), loss
 
 
 def main():
@@ -111,8 +141,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    others = [name for name in OTHERS if name == "Marian" or find_spec(name)]
-    names = [STOCK, *others] if args.precision == "fp32" else [EXACT, STOCK]
+    names = [STOCK, MARIAN] if args.precision == "fp32" else [EXACT, STOCK]
     print(machine.described("torch", "fairseq", "transformers", device=device, threads=args.threads))
     print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {args.precision}\n")
     how = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}

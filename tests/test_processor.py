@@ -13,7 +13,7 @@ WIDTHS = list(CHOICES)  # the widest first
 
 
 def chosen(**environment):
-    """What another process chooses."""
+    """The choice of another process."""
     command = [sys.executable, "-c", "from synmask.processor import CPU; print(CPU)"]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -16,7 +16,7 @@ Capability = Literal["AVX-512 with bf16", "AVX-512", "AVX2", "none of AVX2 and A
 
 @dataclass(frozen=True)
 class Operators:
-    """What computes what on a processor.
+    """The implementation of each operator on a processor.
 
     Attributes:
         capability: the widest vectors that the processor has; ARM has none of these.
@@ -56,7 +56,7 @@ WITHOUT_BF16 = ("AVX512_CORE", "AVX512_CORE_VNNI")
 
 
 def capability() -> Capability:
-    """What this processor has and PyTorch may use."""
+    """The vectors that this processor has and PyTorch may use."""
     widest = torch.backends.cpu.get_cpu_capability()
     if widest == "AVX512":
         masked = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in WITHOUT_BF16

@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,18 +149,3 @@ def test_what_runs_again(understood):
     assert {rule for rule, _ in again} >= {"finetune", "predict", "nlu_score", "table"}
     assert all("/roberta-grammar/" in output for rule, output in again if rule in ("finetune", "predict"))
     assert "pretrain" not in {rule for rule, _ in again}
-
-
-def test_the_spread_of_induced_distances_is_measured_on_its_models(understood):
-    script = Path(__file__).parents[2] / "benchmarks/spread.py"
-    words = ["--results", "results", "--tasks", "acceptability", "--systems", "roberta-grammar"]
-    environment = understood.environment(warm=False)
-    done = subprocess.run(
-        [sys.executable, script, *words],
-        cwd=understood.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("| acceptability | `roberta-grammar` | ")

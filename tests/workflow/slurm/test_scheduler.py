@@ -1,4 +1,4 @@
-"""Failures and limits of the scheduler, with a target of many jobs: `make cluster`. The jobs sleep (benchmarks/scheduling.py)."""
+"""Failures and limits of the scheduler, with a target of many jobs: `make cluster`. The jobs sleep (scheduling.py)."""
 
 import getpass
 import importlib.util
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 CLUSTER = Path(__file__).with_name("cluster.sh")
 QUICK = ["--slurm-init-seconds-before-status-checks", "3", "--slurm-status-command", "sacct"]
 SEEDS = 200
-spec = importlib.util.spec_from_file_location("scheduling", ROOT / "benchmarks/scheduling.py")
+spec = importlib.util.spec_from_file_location("scheduling", ROOT / "tests/workflow/slurm/scheduling.py")
 scheduling = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(scheduling)
 

@@ -54,7 +54,7 @@ def _operators() -> Finding:
 
 
 def _choice() -> Finding:
-    """What the processor computes with."""
+    """The operators that this processor takes."""
     from synmask.processor import CPU
 
     lanes = f"in C++ on {CPU.lanes} numbers at once" if CPU.lanes else "by PyTorch"

@@ -7,7 +7,7 @@ The script has CoreNLP 3.9.2 parse the parts of each line, lower-cased. Its jars
           -Dartifact=edu.stanford.nlp:stanford-corenlp:3.9.2:jar$classifier
     done
     PAIR=results/multi30k-small/de-en
-    python benchmarks/published_trees.py --jars /data/corenlp-3.9.2 --language de \\
+    python studies/multi30k/published_trees.py --jars /data/corenlp-3.9.2 --language de \\
         --subwords $PAIR/bpe/valid.de --trees $PAIR/syntax/valid.de.trees
 """
 

@@ -1,11 +1,11 @@
-# The workflow with stand-ins for its verbs, for benchmarks/scheduling.py: a job sleeps and makes empty outputs.
+# The workflow with stand-ins for its verbs, for scheduling.py: a job sleeps and makes empty outputs.
 import json
 from pathlib import Path
 
 from snakemake.io import strip_wildcard_constraints
 
 
-include: "../Snakefile"
+include: "../../../Snakefile"
 
 
 def stand_in(input, output, *rest):

@@ -1,7 +1,7 @@
 """The overhead of Snakemake and SLURM for a target: submissions, waiting, memory. Its jobs only sleep.
 
-    python benchmarks/scheduling.py
-    python benchmarks/scheduling.py --seeds 1 -- --group-components evaluate=5
+    python tests/workflow/slurm/scheduling.py
+    python tests/workflow/slurm/scheduling.py --seeds 1 -- --group-components evaluate=5
 
 Snakemake, its SLURM plugin, the profile and SLURM (tests/workflow/slurm/cluster.sh) are real. In the jobs a
 stand-in takes the place of Snakemake (it is found as `python`, since the software is said not to be shared):
@@ -25,7 +25,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import mean
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = ROOT / "tests/workflow/slurm/cluster.sh"
 SLEEP = {"train": 10, "finetune": 10}  # seconds; all other rules: 1
 USAGE = ["persistence", "input-output", "sources", "source-cache", "storage-local-copies"]
@@ -74,7 +74,15 @@ def prepare(folder: Path, seeds: int) -> None:
 
 def start(folder: Path, targets: list[str], words: list[str]) -> subprocess.Popen:
     """Start Snakemake on targets, whose jobs sleep; what it says goes to `log`."""
-    command = ["snakemake", *targets, "-p", "--profile", "slurm", "--snakefile", "benchmarks/scheduling.smk"]
+    command = [
+        "snakemake",
+        *targets,
+        "-p",
+        "--profile",
+        "slurm",
+        "--snakefile",
+        "tests/workflow/slurm/scheduling.smk",
+    ]
     command += ["--configfile", "small.yaml", "--shared-fs-usage", *USAGE, *words]
     environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     with (folder / "log").open("w") as log:
