@@ -14,7 +14,7 @@ from synmask.pipeline.corpora.download import fetch
 from warm import Warm
 
 pytest_plugins = ["alone", "small_models"]
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # as benchmarks/timing.py, before anything loads torch
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # as benchmarks/machine.py, before anything loads torch
 
 
 @pytest.fixture(scope="session", params=[*filter(shutil.which, browser.NAMES)] or [None])
