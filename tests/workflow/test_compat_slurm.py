@@ -8,6 +8,8 @@ import inspect
 import logging
 import subprocess
 import sys
+import time
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +34,9 @@ print([name for name, one in zip(names, before) if getattr(plugin, name) is not 
 """
 
 
+CANCELLED = "SLURM job 7: CANCELLED; to stop all jobs, press Ctrl-C here"
+
+
 def states(query, answer):
     """What a query makes of this answer of SLURM's."""
     command = f"echo '{answer}'" if answer else "false"
@@ -46,6 +51,39 @@ def test_the_plugin_takes_a_cancelled_job_for_one_that_runs():
 
 def test_the_plugin_has_no_answer_where_slurm_has_none():
     assert states(job_status_query.query_job_status, "") is None
+
+
+def test_an_outage_counts_from_the_last_answer(monkeypatch, caplog):
+    """A question that is not answered takes a minute, and two stand three minutes apart."""
+    clock, answers = [0], [({"7": "RUNNING"}, 1), (None, None), ({"7": "RUNNING"}, 1)]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    async def query(command, logger):
+        clock[0] += 61
+        return answers.pop(0)
+
+    patient = _patient(query)
+    for _ in range(3):
+        asyncio.run(patient("squeue", logging.getLogger("slurm")))
+        clock[0] += 180
+    assert [record.message for record in caplog.records] == [
+        "SLURM does not answer; it is asked again, and jobs go on meanwhile",
+        "SLURM answers again, 8 min 2 s after its last answer",
+    ]
+
+
+def test_the_plugin_sleeps_on_when_all_is_done():
+    class Remote:
+        next_seconds_between_status_checks, wait = 1, False
+
+    assert "self.wait" not in inspect.getsource(plugin.Executor.sleep)
+    executor = object.__new__(_executor(SimpleNamespace(Executor=Remote)))
+    began = time.monotonic()
+    executor.next_seconds_between_status_checks = 600
+    asyncio.run(asyncio.wait_for(executor.sleep(), 60))
+    executor.wait, executor.next_seconds_between_status_checks = True, 0.1
+    asyncio.run(executor.sleep())
+    assert time.monotonic() - began >= 0.1
 
 
 def test_the_plugin_guesses_an_account(monkeypatch):
@@ -99,7 +137,7 @@ class Upstream:
 def reported(tmp_path):
     """What follows when SLURM says so of a training whose log ends like that: what is submitted, errors, the attempt."""
 
-    def report(state, last, number="7", retries=3):
+    def report(state, last, number="7", retries=3, failures=0):
         log = tmp_path / "train.log"
         log.write_text(f"epoch 1/6 done\n{last}\n")
         job = Job(
@@ -109,6 +147,7 @@ def reported(tmp_path):
         executor = object.__new__(_executor(SimpleNamespace(Executor=Upstream)))
         executor.submitted, executor.errors = [], []
         executor.site, executor.refusals, executor.since = Site(), set(), {}
+        executor.failures = Counter({job: failures})
         executor.logger = logging.getLogger("slurm")
         message = f"SLURM-job '{number}' failed, SLURM status is: '{state}'. "
         executor.report_job_error(SimpleNamespace(job=job, external_jobid=number), message)
@@ -120,8 +159,17 @@ def reported(tmp_path):
 def test_a_training_that_saved_is_submitted_again_as_the_same_attempt(reported):
     assert reported("FAILED", f"grammar/seed1: {SAVED}") == (True, [], 1)
     assert reported("FAILED", f"grammar/seed1: {SAVED}", retries=0)[:2] == (False, ["SLURM job 7: FAILED"])
-    assert reported("CANCELLED", f"grammar/seed1: {SAVED}") == (False, ["SLURM job 7: CANCELLED"], 1)
+    assert reported("CANCELLED", f"grammar/seed1: {SAVED}")[:2] == (False, [CANCELLED])
     assert reported("FAILED", "Traceback") == (False, ["SLURM job 7: FAILED"], 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "attempt"),  # before Snakemake adds one to it
+    [("CANCELLED", 0), ("NODE_FAIL", 0), ("FAILED", 1), ("OUT_OF_MEMORY", 1), ("TIMEOUT", 1)],
+)
+def test_only_a_failure_that_more_can_help_has_the_next_attempt_ask_for_more(reported, state, attempt):
+    assert reported(state, "Traceback")[2] == attempt
+    assert reported(state, "Traceback", failures=3)[2] == 4  # of the fourth failure nothing follows
 
 
 def test_a_training_without_time_for_an_update_is_not_tried_again(reported):

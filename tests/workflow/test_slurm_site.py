@@ -14,7 +14,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.slurm import Site, ended, read_site, refusal
+from synmask.pipeline.workflow.slurm import Site, continues, ended, read_site, refusal
 
 ROOT = Path(__file__).parents[2]
 SLURM = ["-n", "--profile", "slurm"]
@@ -129,6 +129,7 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
         ("Memory specification can not be satisfied", "`resources.mem_mb` in config.yaml"),
         ("Invalid generic resource (gres) specification", "`resources.gpus` in config.yaml"),
         ("sbatch: unrecognized option '--foo'", "`extra` in slurm.local.yaml"),
+        ("Batch job submission failed: Invalid node name specified", "`extra` in slurm.local.yaml"),
     ],
 )  # fmt: skip
 def test_what_sbatch_says_comes_with_the_key_to_change(said, key):
@@ -143,6 +144,28 @@ def test_a_lost_job_says_how_it_ended():
     assert ended(message, [], job(), Site()) == "SLURM job 7: FAILED"
     killed = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0"
     assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
+
+
+LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nstopped by a signal, and saved\n"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "used", "said"),
+    [
+        (1, "0:47", " at its time limit (1 minute), epoch 22 of 400, and saved; it continues in the next job; "
+         "about 15 more jobs: raise `resources.runtime`"),
+        (10, "8:01", " at its time limit (10 minutes), epoch 22 of 400, and saved; it continues in the next job; "
+         "about 2 more jobs"),
+        (30, "5:00", ", epoch 22 of 400, and saved; it continues in the next job"),  # preempted
+        (1, "", ", epoch 22 of 400, and saved; it continues in the next job"),  # SLURM has forgotten the job
+    ],
+)  # fmt: skip
+def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime, used, said):
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '{used}'\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    training, warned = job("train", runtime=runtime), min(300, 15 * runtime)
+    assert continues("3", training, Site(), warned, LOG.splitlines()) == f"SLURM job 3 was stopped{said}"
 
 
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():

@@ -9,6 +9,7 @@ What is changed in it, and why:
 - It takes `CANCELLED by …` and a lasting PREEMPTED for a job that runs (#109): `query_job_status`.
 - It guesses an account and checks it with sacctmgr, which many sites do not let users ask (#233):
   `Executor.get_account_arg`.
+- It sleeps on when all is done, up to 3 minutes, until the time of its next question: `Executor.sleep`.
 - It has no option for a job's comment, for the longest time limit, or for a signal before it:
   `get_submit_command`.
 
@@ -32,11 +33,13 @@ from synmask.pipeline.workflow.slurm import (
     Site,
     asked,
     check_commands,
+    continues,
     ended,
     is_training,
     minutes_of,
     read_site,
     refusal,
+    state_of,
     title,
 )
 
@@ -46,6 +49,8 @@ UNREACHABLE = 600  # seconds for which sbatch may find no controller
 RETRY = 15  # seconds between two attempts then
 UNANSWERED = 60  # seconds for which one question for states is repeated
 SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
+# States that more memory or time does not help against
+UNCHANGED = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
 
 
@@ -73,10 +78,14 @@ def _named(get_submit_command: Any) -> Any:
         site = read_site()
         call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
-        warned = min(WARNING, minutes_of(job, site) * 15)  # a quarter of a short limit
-        return f"{call} --signal=TERM@{warned}" if is_training(job) else call
+        return f"{call} --signal=TERM@{_warned(job, site)}" if is_training(job) else call
 
     return command
+
+
+def _warned(job: Any, site: Site) -> int:
+    """Seconds from SIGTERM to a training's time limit: of a short limit, a quarter."""
+    return min(WARNING, minutes_of(job, site) * 15)
 
 
 def _patient(query: Any) -> Any:
@@ -85,22 +94,27 @@ def _patient(query: Any) -> Any:
     It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
     """
     preempted: Counter[str] = Counter()
-    told: list[float] = []  # when SLURM began not to answer
+    told = False  # that SLURM does not answer
+    answered = time.monotonic()  # when it last did
 
     async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
+        nonlocal told, answered
         asked_at, found = time.monotonic(), None
         while found is None:
             found, seconds = await query(command, logger)
             away = time.monotonic() - asked_at
             if found is None and not told:
                 logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
-                told.append(asked_at)
+                told = True
             if found is None and away > UNANSWERED:
                 return {}, away
             if found is None:
                 await asyncio.sleep(3)
         if told:
-            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - told.pop())}")
+            logger.warning(
+                f"SLURM answers again, {terminal.duration(time.monotonic() - answered)} after its last answer"
+            )
+        told, answered = False, time.monotonic()
         for job, state in found.items():
             preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
             if state.startswith("CANCELLED") or preempted[job] > 2:
@@ -127,14 +141,15 @@ def _executor(plugin: Any) -> type:
             self.refusals: set[str] = set()
             self.waits: Counter[Any] = Counter()
             self.since: dict[Any, float] = {}  # when each job was last submitted
+            self.failures: Counter[Any] = Counter()  # of each job that was submitted
             self.leaving = False
             terminal.WORKFLOW.on_slurm = True
             super().__init__(workflow, logger)
 
         def run_job(self, job: Any) -> None:
             self.since[job] = time.time()
-            if job.attempt > 1:
-                said = f"{title(job)}: attempt {job.attempt} of {job.restart_times + 1}"
+            if failures := self.failures[job]:
+                said = f"{title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
                 self.logger.warning(f"{said} asks for {asked(job, self.site)}")
             try:
                 plugin.validate_slurm_extra(job)
@@ -169,8 +184,9 @@ def _executor(plugin: Any) -> type:
             """Continue a training that saved; else say why a job failed, and whether to try it again."""
             job = job_info.job
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
-                stopped = f"{title(job)}: SLURM job {job_info.external_jobid} was stopped, and saved"
-                self.logger.warning(f"{stopped}; it continues in the next job")
+                facts = (job_info.external_jobid, job, self.site, _warned(job, self.site))
+                lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0))
+                self.logger.warning(f"{title(job)}: {continues(*facts, lines)}")
                 return self.run_jobs([job])  # to Snakemake, it is still the same attempt
             if job_info.external_jobid is None:
                 said = refusal(msg or "", job, self.site)
@@ -180,10 +196,22 @@ def _executor(plugin: Any) -> type:
                 self.refusals.add(said)
             else:
                 said, how["aux_logs"] = self._ended(job_info, msg or "", how.get("aux_logs") or [])
+                self._choose_attempt(job, state_of(msg or ""))
             if job.is_group():  # which Snakemake reports without a reason
                 how["said"] = said
             self.logger.info(said)  # for the log
             super().report_job_error(job_info, msg=said, **how)
+
+        def _choose_attempt(self, job: Any, state: str) -> None:
+            """Have the next attempt ask for more only if that can help.
+
+            What a job asks for follows from `attempt`, to which Snakemake adds one before it tries again.
+            """
+            self.failures[job] += 1
+            if self.failures[job] > job.restart_times:
+                job.attempt = job.restart_times + 1
+            elif state in UNCHANGED and job.attempt <= job.restart_times:
+                job.attempt -= 1
 
         def print_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
             """Without the plugin's sentence that details are elsewhere."""
@@ -192,7 +220,7 @@ def _executor(plugin: Any) -> type:
         def _has_saved(self, job_info: Any, msg: str) -> bool:
             """Whether a training got on, saved and stopped because of a signal, but was not cancelled."""
             job = job_info.job
-            cancelled = ended(msg, [], job, self.site).endswith(": CANCELLED")
+            cancelled = state_of(msg) == "CANCELLED"
             return SAVED in self._last_line(job) and bool(job.restart_times) and not cancelled
 
         def _last_line(self, job: Any) -> str:
@@ -205,12 +233,18 @@ def _executor(plugin: Any) -> type:
             job = job_info.job
             own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
             said = ended(msg, dict.fromkeys(own), job, self.site)
-            if BEFORE in self._last_line(job) and not said.splitlines()[0].endswith(": CANCELLED"):
+            if BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
                 job.attempt = job.restart_times + 1
                 advice = f"raise `resources.runtime`: {asked(job, self.site)} are too few to train"
                 return f"{said}\n{advice}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
             return said, [] if written or ", over its " in said else logs
+
+        async def sleep(self) -> None:
+            """Until the next question for states, or until Snakemake ends."""
+            until = time.monotonic() + self.next_seconds_between_status_checks
+            while self.wait and time.monotonic() < until:
+                await asyncio.sleep(0.5)
 
         def shutdown(self) -> None:
             self.leaving = True

@@ -3,9 +3,11 @@
 Snakemake's SLURM plugin does the work; compat_slurm.py makes good what it lacks (docs/slurm.md).
 """
 
+import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,9 +19,13 @@ from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
+from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
+PATIENCE = 10  # seconds for an answer of SLURM's
+EARLY = 60  # seconds by which SLURM may send a signal too early
+MANY = 3  # more jobs of one training than that are worth a longer time limit
 # A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
 REFUSALS = {
     "partition name specified": "partition",
@@ -35,6 +41,7 @@ REFUSALS = {
     "CPU count": "`resources.threads` in config.yaml: {asked}",
     "node configuration": "`resources` in config.yaml, or {file}: no node of {partition} fits: {asked}",
     "unrecognized option": "`extra` in {file}",
+    "node name": "`extra` in {file}; `sinfo -N` lists the cluster's nodes",
     "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
     "constraint": "`extra` in {file}",
     "feature": "`extra` in {file}",
@@ -183,17 +190,59 @@ def where_to_change(said: str, site: Site, facts: dict[str, str]) -> str:
     return ""
 
 
+def state_of(msg: str) -> str:
+    """SLURM's state of a job that has failed, in the plugin's message; "" if it names none."""
+    found = re.search(r"SLURM status is: '(\S+)'", msg)
+    return found[1] if found else ""
+
+
 def ended(msg: str, said: Iterable[str], job: Any, site: Site) -> str:
     """How a job ended, by its state and by what SLURM has `said` in its log."""
-    found = re.search(r"SLURM-job '(\S+)' failed.*?SLURM status is: '(\S+)'", msg, re.S)
-    if not found:
+    number, state = re.search(r"SLURM-job '(\S+)' failed", msg), state_of(msg)
+    if not (number and state):
         return msg
-    number, state = found.groups()
     over = {"TIMEOUT": "time", "OUT_OF_MEMORY": "memory"}.get(state)
     if re.search("memory limit|oom.kill|out of memory", " ".join(said), re.I):
         over = "memory"
     why = f", over its {over}: it asked for {asked(job, site)}" if over else ""
-    return "\n".join([f"SLURM job {number}: {state}{why}", *said])
+    if state == "CANCELLED":
+        why = "; to stop all jobs, press Ctrl-C here"
+    return "\n".join([f"SLURM job {number[1]}: {state}{why}", *said])
+
+
+def time_used(number: str) -> float | None:
+    """The seconds for which a job ran, up to now or to its end; None if SLURM no longer knows them."""
+    command = ["squeue", "--noheader", "--states=all", "--format=%M", f"--jobs={number}"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", said.strip())
+    return found and int(found[1] or 0) * 86400 + terminal.seconds_of(found[2])
+
+
+def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[str]) -> str:
+    """What is told of a training that saved and stopped: why, where it is, how many more jobs it needs.
+
+    Args:
+        number: of its job.
+        warned: seconds from SIGTERM to its time limit.
+        lines: the last lines of its log.
+    """
+    minutes, used = minutes_of(job, site), time_used(number)
+    limit = f"{minutes:,} minute{'s' * (minutes != 1)}"
+    working = 60 * minutes - warned  # seconds of each such job
+    at_limit = used is not None and used > working - EARLY
+    told = [f"SLURM job {number} was stopped" + f" at its time limit ({limit})" * at_limit]
+    found = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
+    more = 0
+    if found:
+        told.append(f"epoch {found[1]} of {found[2]}")
+        more = math.ceil(terminal.seconds_of(found[5] or "0") / working)
+    told[-1] += ", and saved"
+    jobs = f"; about {more} more jobs" if at_limit and more > 1 else ""
+    raised = ": raise `resources.runtime`" if at_limit and more > MANY else ""
+    return f"{', '.join(told)}; it continues in the next job{jobs}{raised}"
 
 
 # ---- the table of a dry run --------------------------------------------------------------------------------
