@@ -137,7 +137,7 @@ def test_a_sentence_of_ones_own(open_page):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("preset", ["Gold tree", "Trained"])
+@pytest.mark.parametrize("preset", ["Gold tree", "Trained Grammar of the demo, seed 2"])
 def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
     script = f"{KEYS} preset('{preset}'); return document.scrollingElement.scrollWidth;"
     page = open_page(PAGE, script, width=400)
@@ -145,3 +145,8 @@ def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
     text = PAGE.read_text(encoding="utf-8")
     assert "default-src 'none'" in text  # the browser refuses whatever the page would load
     assert not any(word in text for word in ("<link", "src=", "@import", "fetch("))
+
+
+def test_no_row_shows_below_the_numbers(open_page):
+    script = "return innerHeight - document.querySelector('#numbers').getBoundingClientRect().bottom;"
+    assert open_page(PAGE, script, width=800).said == "0"
