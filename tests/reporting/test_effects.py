@@ -60,7 +60,7 @@ def test_they_are_the_contrasts_of_the_runs_that_exist(project):
     assert panel.count == 2
     assert (better.outcome, alike.outcome) == ("higher", "cannot tell")
     assert better.sentence.startswith(
-        "Better <i> against Base: +3.00 [+2.77, +3.23]; p < 0.001; of a gain as"
+        "Better <i> against Base: +3.00 [+2.77, +3.23]; corrected p < 0.001; of a gain as"
     )
     assert better.seeds == "33.00 (seed 1), 33.10 (seed 2), 33.20 (seed 3)"
     assert better.add == """snakemake toy --config 'experiments={"toy": {"seeds": [1, 2, 3, 4]}}'"""
@@ -90,5 +90,6 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
         for said in ("30.00 (seed 1)", "if there is one (+1.00)", "Seeds needed", "snakemake toy")
     )
     text = unescape((project / "report.html").read_text())
+    assert "Cannot tell: neither" in text
     assert text.index("Better <i> against Base") < text.index("<nav")
     assert not page.console

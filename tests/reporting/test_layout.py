@@ -125,9 +125,11 @@ def test_for_reading_columns_that_say_the_same_are_merged_and_dashes_left_out():
     table = Layout("T", ["System"], heads, rows)
     read = table.readable()
     assert [head[1:] for head in read.heads] == [
-        ("De→En", "BLEU, sacreBLEU"), ("En→De", "BLEU"), ("En→De", "sacreBLEU"),
+        ("De→En", "BLEU, sacreBLEU (equal here)"), ("En→De", "BLEU"), ("En→De", "sacreBLEU"),
     ]  # fmt: skip
     assert [[value.text for value in values] for _, values in read.rows] == [["1.00", "1.00", "2.00"]]
+    three = Layout("T", [], [("", name) for name in "PRF"], [([], [Value(1.0)] * 3)])
+    assert three.readable().heads == [("", "P, R, F (equal here)")]
 
 
 @pytest.mark.parametrize(

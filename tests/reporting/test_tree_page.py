@@ -174,6 +174,9 @@ def test_a_word_points_to_its_likely_parents(trees, parses):
     assert arrow.startswith(f"M{places[3]:.1f} ")
     assert f" {places[0]:.1f} " in arrow
     assert float(words[0].findall("path")[0].get("stroke-width")) == 2.5
+    shares = [part for part in words[0].findall("text") if part.get("class") == "tree-share"]
+    assert [part.text for part in shares] == ["0.50", "0.25", "root"]
+    assert shares[0].get("x") == f"{places[3]:.1f}"
 
 
 def test_bars_are_heights_and_distances_by_one_scale(trees, parses):
@@ -187,8 +190,19 @@ def test_bars_are_heights_and_distances_by_one_scale(trees, parses):
         for kind in ("bar-height", "bar-distance")
     }
     # heights 4 1 2 3 and distances 1 0 2, then 3: from 0 to 4
-    assert drawn["bar-height"] == pytest.approx([-26, -7.2, -13.5, -19.8], abs=0.1)
-    assert drawn["bar-distance"] == pytest.approx([-7.2, -1, -13.5, -19.8], abs=0.1)
+    assert drawn["bar-height"] == pytest.approx([-40, -12.2, -21.5, -30.8], abs=0.1)
+    assert drawn["bar-distance"] == pytest.approx([-12.2, -3, -21.5, -30.8], abs=0.1)
+
+
+def test_arrows_to_the_root_end_inside_the_drawing(opened):
+    script = """
+      const root = [...document.querySelectorAll(".tree-share")].find((one) => one.textContent === "root");
+      const svg = root.ownerSVGElement, group = root.parentElement;
+      group.closest("details").open = true; group.closest("details").hidden = false;
+      for (const one of group.children) one.style.display = "inline";
+      const box = group.getBBox(), view = svg.viewBox.baseVal;
+      return JSON.stringify([box.x >= 0, box.x + box.width <= view.width, box.y + box.height <= view.height]);"""
+    assert json.loads(opened(script).said) == [True, True, True]
 
 
 SHOWN = """
@@ -239,7 +253,7 @@ def test_a_browser_shows_one_sentence_at_a_time(opened):
       key("ArrowRight", of("next")); seen.push(shown());
       return JSON.stringify(seen);"""
     found = opened(SHOWN + script)
-    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "1 of 3 sentences", "2."]
+    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "Sentence 1 of 3", "2."]
     assert found.console == []
 
 

@@ -50,7 +50,7 @@ class Effect:
     def sentence(self) -> str:
         """The difference, its interval and its certainty in words."""
         found = self.found
-        text = f"{self.label} against {self.rival}: {found.interval}; {probability(found.p)}"
+        text = f"{self.label} against {self.rival}: {found.interval}; corrected {probability(found.p)}"
         if found.gain is not None:
             text += f"; of a gain as large as the paper's {signed(found.gain)}, {probability(found.p_gain)}"
         return f"{text}: {self.outcome}"

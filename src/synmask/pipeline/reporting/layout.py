@@ -36,6 +36,7 @@ LATEX = {
     "”": "''",
 }
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
+EQUAL = " (equal here)"
 
 
 @dataclass
@@ -131,13 +132,15 @@ class Layout:
         return any(value.change is not None for _, values in self.rows for value in values)
 
     def readable(self) -> "Layout":
-        """The table without rows and columns of dashes and without columns that repeat their neighbour."""
+        """The table without rows and columns of dashes and with one column where neighbours
+        have equal numbers."""
         rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
         kept: list[tuple[tuple[str, ...], list[Value]]] = []
         for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
             before, values = kept[-1] if kept else ((), [])
             if before[:-1] == head[:-1] and [one.text for one in values] == [one.text for one in column]:
-                kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
+                names = before[-1].removesuffix(EQUAL)
+                kept[-1] = ((*head[:-1], f"{names}, {head[-1]}{EQUAL}"), values)
             elif any(map(_shows, column)):
                 kept.append((head, column))
         lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]

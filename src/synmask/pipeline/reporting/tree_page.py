@@ -28,7 +28,8 @@ SHOWN = 20  # sentences
 FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
-BAR = 26  # pixels of the largest height or distance
+BAR, LEAST_BAR, BAR_WIDTH = 40, 3, 6  # pixels of the largest height or distance, of the least, and across
+ROOT = 36  # pixels at the right of the words, to which arrows to the root lead
 
 
 def escape(text: str) -> str:
@@ -110,7 +111,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
 
 def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
     """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
-    places, width = _places(drawing)
+    places, end = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
     tops: list[tuple[float, int]] = []  # x and level of each node
@@ -131,7 +132,9 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
         split = [(start, end) for start, end in sentence.words if end - start > 1]
         marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
         more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
-    words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
+    root = end + ROOT / 2
+    width = end + ROOT * bool(parse and parse.parents)
+    words = [_word(leaf, index, [*places, root], line, parse) for index, leaf in enumerate(drawing.leaves)]
     content = (
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
@@ -141,20 +144,23 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
     return Markup(content), width, height
 
 
-def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
-    """A leaf, and arrows to its likely parents, shown when it is pointed at; `</s>` is the right edge."""
+def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse | None) -> str:
+    """A leaf, and arrows to its likely parents, shown when it is pointed at; the last place is the root's."""
     text = f'<text x="{places[index]:.1f}" y="{y}">{escape(leaf)}</text>'
     if parse is None or not parse.parents:
         return text
     names, arrows = [], []
     for parent, share in parse.parents[index]:
-        start, end = places[index], [*places, width - 2][parent]
+        start, end = places[index], places[parent]
         bend = y + 10 + min(24, abs(end - start) / 4)
         tip = f"M{end - 3:.1f} {y + 10}L{end:.1f} {y + 4}L{end + 3:.1f} {y + 10}"
         arrows.append(
             f'<path class="tree-parent" stroke-width="{1 + 3 * share:.1f}" '
             f'd="M{start:.1f} {y + 4}Q{(start + end) / 2:.1f} {bend:.1f} {end:.1f} {y + 4}{tip}"/>'
         )
+        arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y + 22}">{share:.2f}</text>')
+        if parent == len(parse.tokens):
+            arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y}">root</text>')
         names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
     told = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
     return f'<g class="tree-word" tabindex="0"><title>{escape(told)}</title>{text}{"".join(arrows)}</g>'
@@ -162,11 +168,11 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, 
 
 def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
     """Bars: heights at the left of each sub-word's position, distances at its right."""
-    shift = {"height": -4, "distance": 1}
+    shift = {"height": -BAR_WIDTH - 0.5, "distance": 0.5}
     paths = []
     for name, values in bars(parse).items():
         drawn = [
-            f"M{x + shift[name]:.1f} {foot}v{-1 - (BAR - 1) * value:.1f}h3V{foot}z"
+            f"M{x + shift[name]:.1f} {foot}v{-LEAST_BAR - (BAR - LEAST_BAR) * value:.1f}h{BAR_WIDTH}V{foot}z"
             for x, value in zip(places, values, strict=True)
         ]
         paths.append(f'<path class="tree-bar-{name}" d="{"".join(drawn)}"/>')

@@ -8,7 +8,7 @@
     place = Math.max(0, Math.min(to, sentences.length - 1));
     for (const one of sentences) one.hidden = one !== sentences[place];
     if (sentences.length) sentences[place].open = true;
-    of("count").value = `${place + 1} of ${sentences.length} sentences`;
+    of("count").value = `Sentence ${place + 1} of ${sentences.length}`;
     of("previous").disabled = place === 0;
     of("next").disabled = place >= sentences.length - 1;
   };
