@@ -105,7 +105,9 @@ class SentenceScore:
     """How an induced tree agrees with the gold tree of one sentence, by the protocol `words`.
 
     Attributes:
-        gold, predicted, matched: constituents that count, in the gold tree, the induced one, and both.
+        gold: constituents that count in the gold tree.
+        predicted: the same in the induced one.
+        matched: those in both.
         right: (m-1) of the gaps between the m words that count, whether the constituent that the induced tree
             splits there is one of the gold tree.
     """
