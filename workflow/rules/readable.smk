@@ -13,6 +13,8 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
     sys.exit(
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
+if set("{}") & set(workflow.basedir):  # Snakemake takes what is in braces for a wildcard
+    sys.exit(f"{workflow.basedir}: Snakemake cannot run below a folder with braces in its name; rename that")
 os.environ.update(SYNMASK_SOURCE=os.path.abspath("src/synmask"))  # `synmask` in jobs compares, too
 for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
     try:
