@@ -21,6 +21,7 @@ def copy_of_the_project(folder):
         "config.yaml",
         "pyproject.toml",
         "tests/alone.py",
+        "tests/browser.py",
         "tests/conftest.py",
         "tests/small_models.py",
         "tests/warm.py",

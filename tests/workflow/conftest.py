@@ -209,7 +209,8 @@ def _asked(jobs, verb, words):
     wildcards = {}
     if found := re.search(r"/([\w.-]+)/seed", words):
         wildcards["system"] = found[1]
-    if found := re.search(r"results/([\w-]+)/\w+-\w+/", words):
+    found = re.search(r"results/([\w-]+)/\w+-\w+/", words)
+    if found and found[1] in jobs.config.corpora:  # not results/weights/
         wildcards["corpus"] = found[1]
     if found := re.search(r"--language (\w+)", words):
         wildcards["language"] = found[1]
