@@ -12,6 +12,7 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.corpora.tasks import Examples, write_task
 from synmask.pipeline.evaluation.score_tasks import bag_of_words
 from synmask.pipeline.evaluation.task_scores import (
+    best_constant,
     contributions,
     counts_of_examples,
     majority,
@@ -109,6 +110,20 @@ def test_the_majority_is_that_of_the_training_set():
     assert majority("mrpc", tie.labels, dev.labels)["accuracy"] == pytest.approx(200 / 3)  # the first label
     numbers = examples(("a", "b", "1.5"), ("a", "c", "4"))
     assert majority("sts-b", numbers.labels, numbers.labels) == {"pearson": 0, "spearman": 0}
+
+
+@pytest.mark.parametrize(
+    ("task", "gold", "expected"),
+    [
+        ("mnli", ["neutral", "neutral", "entailment", "contradiction", "neutral"], 60.0),
+        ("qqp", ["0", "0", "0", "1"], 40.0),  # always 1: precision 1/4, recall 1
+        ("qqp", ["0", "0"], 0.0),
+        ("cola", ["1", "1", "0"], 0.0),
+        ("sts-b", ["1.5", "4.0000", "0"], 0.0),
+    ],
+)
+def test_the_best_constant_answer_is_that_of_the_part_itself(task, gold, expected):
+    assert best_constant(task, gold) == pytest.approx(expected)
 
 
 WORDS = ["the", "old", "dog", "and", "a", "young", "cat", "saw", "many", "small", "houses", "today", "."]

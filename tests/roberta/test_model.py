@@ -381,7 +381,19 @@ def test_an_unknown_task_is_refused_with_the_nearest():
 def test_a_fine_tuning_no_better_than_one_constant_answer_is_marked(task, tmp_path, tune):
     tune(task, tmp_path / "a", settings(lr=1e-9, max_epochs=1))
     summary = json.loads((tmp_path / "a/train.json").read_text())
-    assert re.fullmatch(r"matthews -?\d+.\d\d, one constant answer has 0.00", summary["diverged"])
+    assert re.fullmatch(r"matthews -?\d+.\d\d, the best constant answer has 0.00", summary["diverged"])
+
+
+def test_a_fine_tuning_that_always_gives_the_answer_for_the_best_f1_is_marked(weights, tmp_path):
+    """The training set's most frequent label, 0, has F1 0; always 1 has 40."""
+    pairs = (("the dog .", "the cat ."),) * 4
+    for part, labels in (("train", "0000"), ("dev", "0001")):
+        write_encoded(
+            tmp_path / f"{part}.npz", encode_examples(Examples(pairs, tuple(labels)), "qqp", weights, 20)
+        )
+    stage = FineTuning(settings(task="qqp"), 1, tmp_path, weights, {}, "dev")
+    assert stage.summary([{"f1": 40.0}])["diverged"] == "f1 40.00, the best constant answer has 40.00"
+    assert stage.summary([{"f1": 40.0}, {"f1": 50.0}])["diverged"] is None
 
 
 def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path, tune):

@@ -96,6 +96,15 @@ def majority(task: str, train: Sequence[str], dev: Sequence[str]) -> dict[str, f
     return score(task, dev, [answer] * len(dev))
 
 
+def best_constant(task: str, gold: Sequence[str]) -> float:
+    """The task's own score of the best answer that is the same for all N examples, in percent.
+
+    It bounds what a model reaches that tells none of them apart; so it is chosen by `gold` itself, (N).
+    """
+    metric, answers = TASKS[task].metrics[0], TASKS[task].labels or ["0"]  # any number correlates alike
+    return max(score(task, gold, [answer] * len(gold))[metric] for answer in answers)
+
+
 def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
     """Read the predictions for `count` examples: one label, or for a regression one number, per line.
 

@@ -12,7 +12,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.evaluation.task_scores import majority, score
+from synmask.pipeline.evaluation.task_scores import best_constant, score
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import BY_HAND, Identity, Json, Switch, TrainingOptions
 from synmask.pipeline.owner import owned
@@ -109,11 +109,11 @@ class FineTuning(SentenceStage):
         return BEST
 
     def summary(self, history: History) -> dict[str, Any]:
-        """The best epoch; and whether its answers are no better than always the most frequent label's."""
+        """The best epoch; and whether its answers are no better than one answer for all examples."""
         [best] = self.models(history)
-        constant = round(majority(self.task, *map(self._labels, ("train", self.valid)))[self.metric], 4)
+        constant = round(best_constant(self.task, self._labels(self.valid)), 4)  # as the history
         reached = history[best - 1][self.metric]
-        told = f"{self.metric} {reached:.2f}, one constant answer has {constant:.2f}"
+        told = f"{self.metric} {reached:.2f}, the best constant answer has {constant:.2f}"
         return {"best_epoch": best, "diverged": told if reached <= constant else None}
 
     def _labels(self, part: str) -> list[str]:
