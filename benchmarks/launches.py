@@ -45,7 +45,8 @@ class Launches(TorchDispatchMode):
 
 def on_meta(system, corpus, sentences, length):
     """A system at a corpus's size, ready for a step."""
-    torch.autocast = lambda *_, **__: contextlib.nullcontext()  # the real one knows no "meta"
+    torch.autocast = lambda *_, **__: contextlib.nullcontext()  # the real ones know no "meta"
+    torch.is_autocast_enabled = lambda *_: False
     return rival(system, corpus, sentences, length, device="meta")
 
 
