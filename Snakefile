@@ -104,5 +104,6 @@ terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.half_done = half_done_trainings
 terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag)
 terminal.WORKFLOW.because = why
+terminal.WORKFLOW.is_set_in = is_set_in
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.slurm import Site, continues, ended, read_site, refusal
+from synmask.pipeline.workflow.nodes import nodes_of
+from synmask.pipeline.workflow.slurm import Site, check_requests, continues, ended, read_site, refusal
 
 ROOT = Path(__file__).parents[2]
 SLURM = ["-n", "--profile", "slurm"]
@@ -101,8 +103,9 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
 def job(rule="learn_bpe", **resources):
     kept = {"slurm_partition": "gpu", "mem_mb": 2000, "runtime": 30} | resources
     output = [f"results/demo/de-en/grammar/seed1/{name}" for name in ("train.json", "logs/x")]
-    rule = SimpleNamespace(name=rule)
-    return SimpleNamespace(resources=kept, threads=2, rule=rule, output=output, is_group=lambda: False)
+    rule, wildcards = SimpleNamespace(name=rule), SimpleNamespace(corpus="demo", seed="1")
+    facts = {"resources": kept, "rule": rule, "output": output, "wildcards": wildcards}
+    return SimpleNamespace(threads=2, is_group=lambda: False, **facts)
 
 
 def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_longest():
@@ -129,6 +132,7 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
         ("Memory specification can not be satisfied", "`resources.mem_mb` in config.yaml"),
         ("Invalid generic resource (gres) specification", "`resources.gpus` in config.yaml"),
         ("sbatch: unrecognized option '--foo'", "`extra` in slurm.local.yaml"),
+        ("allocation failure: More processors requested than permitted", "`resources.threads` in config.yaml"),
         ("Batch job submission failed: Invalid node name specified", "`extra` in slurm.local.yaml"),
     ],
 )  # fmt: skip
@@ -146,6 +150,75 @@ def test_a_lost_job_says_how_it_ended():
     assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
 
 
+SINFO = """256000 64 gpu:2
+512000 32 (null)
+128000+ 16 gpu:a100:4(S:0-1),gpu:v100:2
+"""
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    """A stand-in for sinfo, of a partition of three nodes."""
+    (tmp_path / "sinfo").write_text(
+        f"#!/bin/sh\ncase $* in *--partition=gpu\\ *) echo '{SINFO}';; *) exit 1;; esac\n"
+    )
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+
+def test_nodes_have_what_sinfo_says(cluster):
+    assert [tuple(node.values()) for node in nodes_of("gpu")] == [
+        (256000, 64, 2),
+        (512000, 32, 0),
+        (128000, 16, 6),
+    ]
+    assert [node["GPU"] for node in nodes_of("gpu", "a100")] == [0, 0, 4]
+    assert nodes_of("unknown") == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ({"mem_mb": 512000}, None),
+        ({"mem_mb": 900000}, "no node of gpu has 900,000 MB, but at most 512,000: change `resources.mem_mb` in config.yaml"),
+        ({"cpus_per_task": 65}, "no node of gpu has 65 CPUs, but at most 64: change `resources.threads` in config.yaml"),
+        ({"gpu": 7}, "no node of gpu has 7 GPUs, but at most 6: change `resources.gpus` in config.yaml"),
+        ({"gpu": 3, "gpu_model": "v100"}, "no node of gpu has 3 GPUs, but at most 2: change `resources.gpus` in config.yaml"),
+        ({"gpu": 1, "mem_mb": 300000}, "no node of gpu has so many CPUs, GPUs and so much memory together: "
+         "change `resources.mem_mb` in config.yaml"),
+        ({"mem_mb": 900000, "slurm_partition": "unknown"}, None),  # sbatch will say it
+    ],
+)  # fmt: skip
+def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, resources, said):
+    jobs = [job("train", **resources), job("train", **resources), job("train")]
+    for one in jobs:
+        one.is_local = False
+    dag = SimpleNamespace(needrun_jobs=lambda **_: jobs, get_job_group=lambda job: None)
+    if said is None:
+        return check_requests(dag, Site())
+    with pytest.raises(UserError) as raised:
+        check_requests(dag, Site())
+    name = "synmask/demo/de-en/grammar/seed1:train"
+    assert str(raised.value) == f"{name}: {said}\nnothing was submitted"
+    return None
+
+
+def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    files = [*project_files(ROOT), mine]
+    jobs, run = Jobs(load(read_all(files[:-1]), files[:-1])), SimpleNamespace(corpus="demo", seed="1")
+
+    def blamed(text, key="mem_mb"):
+        mine.write_text(text)
+        return place((*jobs.resources_key(run), key), read_all(files), files)
+
+    own, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
+    assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{own} in {mine}"
+    assert blamed("resources: {gpus: 8}", "gpus") == f"{common} in {mine}"
+    assert blamed("seeds: [1]").startswith(own)
+    assert str(mine) not in blamed("seeds: [1]")
+
+
 LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nstopped by a signal, and saved\n"
 
 
@@ -153,7 +226,7 @@ LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nsto
     ("runtime", "used", "said"),
     [
         (1, "0:47", " at its time limit (1 minute), epoch 22 of 400, and saved; it continues in the next job; "
-         "about 15 more jobs: raise `resources.runtime`"),
+         "about 15 more jobs: raise `resources.runtime` in config.yaml"),
         (10, "8:01", " at its time limit (10 minutes), epoch 22 of 400, and saved; it continues in the next job; "
          "about 2 more jobs"),
         (30, "5:00", ", epoch 22 of 400, and saved; it continues in the next job"),  # preempted

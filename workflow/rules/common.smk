@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from synmask.pipeline.config.blame import fault
+from synmask.pipeline.config.blame import fault, place
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
@@ -145,6 +145,11 @@ def training_hours():
     """The hours of the jobs of a dry run, in one line."""
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
+
+
+def is_set_in(wildcards, name):
+    """The key of a job's resource, and the file that sets it."""
+    return place((*JOBS.resources_key(wildcards), name), config, FILES)
 
 
 @cache

@@ -42,6 +42,12 @@ def fault(
     return UserError(f"{place}: {found}")
 
 
+def place(path: tuple, values: Values, files: Iterable[str | Path]) -> str:
+    """Where the value at `path` is set, or inherited from: "`KEY` in FILE"."""
+    key = _written(path, values)
+    return f"`{_dotted(key)}` in {_file_of(key, values, {str(file): read_yaml(file) for file in files})}"
+
+
 def _dotted(path: tuple) -> str:
     return ".".join(map(str, path))
 

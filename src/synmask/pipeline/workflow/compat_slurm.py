@@ -33,8 +33,10 @@ from synmask.pipeline.workflow.slurm import (
     Site,
     asked,
     check_commands,
+    check_requests,
     continues,
     ended,
+    is_set_in,
     is_training,
     minutes_of,
     read_site,
@@ -136,6 +138,7 @@ def _executor(plugin: Any) -> type:
             try:
                 check_commands()
                 self.site = read_site()
+                check_requests(workflow.dag, self.site)
             except UserError as error:
                 sys.exit(str(error))
             self.refusals: set[str] = set()
@@ -235,7 +238,7 @@ def _executor(plugin: Any) -> type:
             said = ended(msg, dict.fromkeys(own), job, self.site)
             if BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
                 job.attempt = job.restart_times + 1
-                advice = f"raise `resources.runtime`: {asked(job, self.site)} are too few to train"
+                advice = f"raise {is_set_in(job, 'runtime')}: {asked(job, self.site)} are too few to train"
                 return f"{said}\n{advice}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
             return said, [] if written or ", over its " in said else logs

@@ -1,7 +1,7 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from synmask.pipeline.config.base import EXTERNAL
@@ -107,13 +107,19 @@ class Jobs:
 
     def resources(self, wildcards: Wildcards) -> Resources:
         """The resources of a training and of the steps after it."""
+        section, name, *rest = self.resources_key(wildcards)
+        return reduce(getattr, rest, getattr(self.config, section)[name])
+
+    def resources_key(self, wildcards: Wildcards) -> tuple[str, ...]:
+        """The key of these resources in the configuration."""
         if hasattr(wildcards, "weights"):
-            return self.pretraining(wildcards).resources
+            kind = "pretrain" if self.config.weights[wildcards.weights].pretrain else "continued"
+            return "weights", wildcards.weights, kind, "resources"
         if hasattr(wildcards, "benchmark"):
-            return self.benchmark(wildcards).resources
+            return "benchmarks", wildcards.benchmark, "resources"
         if hasattr(wildcards, "experiment"):
-            return self.config.corpora[self.config.plain_experiments[wildcards.experiment].corpus].resources
-        return self.corpus(wildcards).resources
+            return "corpora", self.config.plain_experiments[wildcards.experiment].corpus, "resources"
+        return "corpora", wildcards.corpus, "resources"
 
     def need(self, name: str) -> Told:
         """One of the `resources`, as a number."""

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,9 +22,9 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
+from synmask.pipeline.workflow.nodes import PATIENCE, lacking, nodes_of, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
-PATIENCE = 10  # seconds for an answer of SLURM's
 EARLY = 60  # seconds by which SLURM may send a signal too early
 MANY = 3  # more jobs of one training than that are worth a longer time limit
 # A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
@@ -35,17 +36,24 @@ REFUSALS = {
     "account or account/partition": "`account` in {file} (and whether it may use the partition {partition})",
     "account": "`account` in {file}",
     "qos": "`qos` in {file}",
-    "time limit": "`longest` in {file}, or for trainings `resources.runtime` in config.yaml: {asked}",
-    "gres": "`resources.gpus` in config.yaml, `gpu_partition` or `gpu_model` in {file}: {asked}",
-    "emory": "`resources.mem_mb` in config.yaml: {asked}",
-    "CPU count": "`resources.threads` in config.yaml: {asked}",
-    "node configuration": "`resources` in config.yaml, or {file}: no node of {partition} fits: {asked}",
+    "time limit": "{runtime}: {asked}",
+    "gres": "{gpus}, `gpu_partition` or `gpu_model` in {file}: {asked}",
+    "emory": "{mem_mb}: {asked}",
+    "CPU count": "{threads}: {asked}",
+    "processors": "{threads}: {asked}",
+    "node configuration": "{mem_mb}, another resource there, or {file}: no node of {partition} fits: {asked}",
     "unrecognized option": "`extra` in {file}",
     "node name": "`extra` in {file}; `sinfo -N` lists the cluster's nodes",
     "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
     "constraint": "`extra` in {file}",
     "feature": "`extra` in {file}",
 }
+RESOURCES = {
+    "MB": "mem_mb",
+    "CPU": "threads",
+    "GPU": "gpus",
+    "minute": "runtime",
+}  # unit → key of `resources`
 Name = Annotated[str, matching(r"[\w.,:@+-]+", "a name")]
 
 
@@ -145,6 +153,16 @@ def amounts_of(job: Any, site: Site) -> dict[str, Any]:
     return {"CPU": cpus, "GPU": gpus, "MB": memory, "minute": minutes_of(job, site)}
 
 
+def is_set_in(job: Any, resource: str) -> str:
+    """The key to change for a job's threads, mem_mb, gpus or runtime, and its file."""
+    one = next(iter(job.jobs)) if job.is_group() else job
+    if is_training(job) or (resource != "runtime" and hasattr(one.wildcards, "seed")):
+        return terminal.WORKFLOW.is_set_in(one.wildcards, resource)
+    if resource == "runtime":
+        return f"`longest` in {FILE}"
+    return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"
+
+
 def asked(job: Any, site: Site) -> str:
     """The request of a job, in words."""
     amounts = amounts_of(job, site)
@@ -170,12 +188,31 @@ def check_commands() -> None:
         )
 
 
+def check_requests(dag: Any, site: Site) -> None:
+    """
+    Raises:
+        UserError: jobs ask for more than any node of their partition has (a line for each key to change).
+    """
+    nodes = cache(nodes_of)
+    faults: dict[tuple[str, str], str] = {}
+    for job in _jobs(dag):
+        partition, amounts = str(job.resources.get("slurm_partition")), amounts_of(job, site)
+        some = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
+        if unit := shortage(amounts, some):
+            said = lacking(amounts, unit, partition, some)
+            change = f"change {is_set_in(job, RESOURCES[unit])}"
+            faults.setdefault((partition, change), f"{title(job)}: {said}: {change}")
+    if faults:
+        raise UserError("\n".join([*faults.values(), "nothing was submitted"]))
+
+
 def refusal(msg: str, job: Any, site: Site) -> str:
     """The words of sbatch when it refused a job, and the key to change."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
     facts = {"asked": f"this job asks for {asked(job, site)}"}
     facts["partition"] = job.resources.get("slurm_partition", "")
+    facts |= {name: is_set_in(job, name) for name in RESOURCES.values()}
     return "\n".join(filter(None, [said, where_to_change(said, site, facts)]))
 
 
@@ -241,7 +278,7 @@ def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[st
         more = math.ceil(terminal.seconds_of(found[5] or "0") / working)
     told[-1] += ", and saved"
     jobs = f"; about {more} more jobs" if at_limit and more > 1 else ""
-    raised = ": raise `resources.runtime`" if at_limit and more > MANY else ""
+    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and more > MANY else ""
     return f"{', '.join(told)}; it continues in the next job{jobs}{raised}"
 
 
@@ -264,11 +301,7 @@ def table(workflow: Any) -> list[str]:
 
 
 def _table(dag: Any) -> list[str]:
-    site = read_site()
-    chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
-    jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}.values()
-    for job in jobs:
-        job._resources = None  # those of a dry run's groups, which count otherwise
+    site, jobs = read_site(), _jobs(dag)
     if not any(job.resources.get("slurm_partition") for job in jobs):
         return []
     kinds: dict[str, list[Any]] = {}
@@ -288,6 +321,15 @@ def _table(dag: Any) -> list[str]:
         f"at most {hours:,.{hours < 10:d}f} node-hours, if each takes all its time; "
         "a training may take several such jobs",
     ]
+
+
+def _jobs(dag: Any) -> list[Any]:
+    """The jobs of SLURM that are to be done."""
+    chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
+    jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}
+    for job in jobs.values():
+        job._resources = None  # those of a dry run's groups, which count otherwise
+    return list(jobs.values())
 
 
 def _range(amounts: tuple[Any, ...]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
@@ -43,6 +44,10 @@ class WORKFLOW:
     because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
     half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
+    # the key of a job's resource, and the file that sets it: of its wildcards and one of `resources`
+    is_set_in: Callable[[Any, str], str] = staticmethod(
+        lambda wildcards, name: f"`resources.{name}` in config.yaml"
+    )
     targets: Sequence[str] = ()  # that have a name
     on_slurm = False  # whether jobs go to SLURM
 
