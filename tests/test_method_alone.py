@@ -27,5 +27,17 @@ def test_the_command_says_what_it_needs(alone):
     done = alone(f"{SYNMASK}from synmask.__main__ import main\nmain()", "torch")
     assert done.returncode == 1
     assert re.fullmatch(
-        r"synmask: \S+ is not installed: the command needs the pipeline's packages; .*\n", done.stderr
+        r"synmask: \S+ is not installed, one of the pipeline's packages; .*`make .venv/.ready` .*\n",
+        done.stderr,
     )
+
+
+def test_loading_a_trained_model_says_what_it_needs(alone):
+    done = alone(f"{SYNMASK}from synmask.pipeline import load\nload('average.pt')", "torch")
+    assert done.returncode == 1
+    *_, last = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"ModuleNotFoundError: \S+ is not installed, one of the pipeline's packages; .*`make .venv/.ready` .*",
+        last,
+    )
+    assert "During handling" not in done.stderr

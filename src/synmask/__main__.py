@@ -5,15 +5,14 @@ import sys
 
 def main() -> None:
     """Run a verb of the pipeline (`synmask.pipeline.cli`)."""
+    from synmask.pipeline import missing
+
     try:
         from synmask.pipeline import cli
     except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] == "synmask":
+        if (said := missing(error)) is None:
             raise
-        sys.exit(
-            f"synmask: {error.name} is not installed: the command needs the pipeline's packages; in a clone, "
-            "`make demo` installs them (the library alone, `import synmask`, needs only torch)"
-        )
+        sys.exit(f"synmask: {said}")
     cli.main()
 
 

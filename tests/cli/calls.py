@@ -91,7 +91,7 @@ average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/voc
 decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --references IN/bpe/valid.en --settings @decoding
 predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
 parse --model IN/run/average.pt --threads 1
-parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
+parse --model IN/run/average.pt --subwords IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json

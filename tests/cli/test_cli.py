@@ -300,7 +300,8 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (ROOT, ["tree", "--system", "grammar", "--corpus", "multi30", "ja"], "did you mean 'multi30k'?"),
         (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
-        (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --input"),
+        (None, ["tree", "--model", "a.pt", "--output", "t.xyz", "ja"], "synmask tree: t.xyz: the figure is an SVG; give a name that ends in .svg"),
+        (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --subwords"),
     ],
 )  # fmt: skip
 def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, said):

@@ -136,12 +136,12 @@ def test_an_untrained_system_that_says_nothing_gets_zero(files):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (("", "a\n"), "none: .*hyp 0"),
-        (("a\n", ""), "none: .*ref 0"),
+        (("", "a\n"), "hyp, .*ref: 0 lines against 1; give one"),
+        (("a\n", ""), "hyp, .*ref: 1 line against 0"),
         (("a\n", " \n"), "ref: only blank"),
-        (("a\nb\n", "a\n"), "hyp 2, .*ref 1"),
-        (("a\n", "a\n", "a\nb\n", "a\n"), r"hyp\.tok 2, .*ref\.tok 1"),
-        (("a\n", "a\n", "a\nb\n", "a\nb\n"), r"hyp 1, .*hyp\.tok 2"),
+        (("a\nb\n", "a\n"), "hyp, .*ref: 2 lines against 1"),
+        (("a\n", "a\n", "a\nb\n", "a\n"), r"hyp, .*hyp\.tok: 1 line against 2"),
+        (("a\n", "a\n", "a\nb\n", "a\nb\n"), r"hyp, .*hyp\.tok: 1 line against 2"),
     ],
 )
 def test_files_that_do_not_fit_are_named(files, texts, message):
@@ -181,9 +181,10 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
         (["a", "a", "a"], "unexpected: 'a'; see --help"),
         (["a", "a", "--splits", "x"], "Unknown option: --splits."),
         ([], 'Command "score" parameter HYPOTHESES requires an argument.'),
-        (["a", "b"], "lines differ, or there are none: a 1, b 2; give one hypothesis per reference"),
+        (["a", "b"], "a, b: 1 line against 2; give one hypothesis per reference"),
         (["a", "gone"], "gone: no such file"),
-        (["a", "c"], "lines differ, or there are none: a 1, c 0"),
+        (["a", "c"], "a, c: 1 line against 0; give"),
+        (["c", "c"], "c: empty; give"),
     ],
 )
 def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, said):

@@ -57,6 +57,13 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
     said = capsys.readouterr().out
     assert "| Ours | 2 | " in said
     assert "sacrebleu: nrefs:1|case:mixed" in said
+    page = (files / "out.html").read_text()
+    for line in (
+        "p: the larger of the two: judge by it; below 0.05, the difference is significant",
+        "needed: the fewest seeds per side that find a difference of 2 BLEU four times out of five",
+    ):
+        assert f"\n{line}\n" in said
+        assert f"<li>{line}</li>" in page
 
 
 def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
@@ -103,7 +110,7 @@ def test_one_seed_and_several_rivals(files, capsys):
     a, b = (
         [cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()[3:5]
     )
-    assert a[6] == b[6] == "one seed"
+    assert a[6] == b[6] == "one seed: test set only"
     assert float(a[7]) == pytest.approx(2 * min(float(a[8]), float(b[8])), abs=0.002) or a[7] == "1.000"
 
 

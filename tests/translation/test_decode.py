@@ -1,6 +1,8 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,7 +111,9 @@ def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, model
 
 def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
-    parse(model=models / "grammar.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
+    parse(
+        model=models / "grammar.pt", subwords=source, output=tmp_path / "trees", distribution=tmp_path / "p"
+    )
     rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
     model, task, _ = load_model(models / "grammar.pt")
     lines = source.read_text().splitlines()
@@ -136,7 +140,7 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
     (tmp_path / "bpe").write_text("a bb e@@ f\ng@@ h@@ i\n")
     parse(
         model=models / "grammar.pt",
-        input=tmp_path / "bpe",
+        subwords=tmp_path / "bpe",
         output=tmp_path / "trees",
         distribution=tmp_path / "p",
     )
@@ -167,11 +171,34 @@ def test_raw_text_becomes_trees_over_words_line_by_line(models):
     assert b"line 5: longer than 1024 sub-words" in said
 
 
+def test_a_file_of_raw_text_is_parsed_as_standard_input_is(models, tmp_path, capsys):
+    write_lines(tmp_path / "raw", ["a  bb ef", "", "ghi"])
+    parse(model=models / "grammar.pt", input=tmp_path / "raw")
+    printed = capsys.readouterr().out
+    first, _, last = printed.splitlines()
+    assert [re.findall(r"\w+(?=\))", line) for line in (first, last)] == [["a", "bb", "ef"], ["ghi"]]
+    parse(model=models / "grammar.pt", input=tmp_path / "raw", output=tmp_path / "trees")
+    assert (tmp_path / "trees").read_text() == printed
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"distribution": Path("p")}, "--distribution and --sentence need --subwords"),
+        ({"input": Path("raw"), "sentence": 1}, "--distribution and --sentence need --subwords"),
+        ({"subwords": Path("bpe"), "output": Path("t")}, "give --subwords with --output and --distribution"),
+    ],
+)
+def test_options_of_parse_that_do_not_go_together(given, said):
+    with pytest.raises(UserError, match=said):
+        parse(model=Path("m.pt"), **given)
+
+
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
     parse(
         model=models / "grammar.pt",
-        input=source,
+        subwords=source,
         output=tmp_path / "trees",
         distribution=tmp_path / "p",
         sentence=3,
@@ -184,7 +211,7 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     write_lines(tmp_path / "short", ["", lines[2]])  # by default not an empty line, if there is another
     parse(
         model=models / "grammar.pt",
-        input=tmp_path / "short",
+        subwords=tmp_path / "short",
         output=tmp_path / "trees",
         distribution=tmp_path / "p",
     )
@@ -192,7 +219,7 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     with pytest.raises(UserError, match="no sentence 99, only 12"):
         parse(
             model=models / "grammar.pt",
-            input=source,
+            subwords=source,
             output=tmp_path / "trees",
             distribution=tmp_path / "p",
             sentence=99,
@@ -203,7 +230,7 @@ def test_any_white_space_is_between_sub_words(models, tmp_path):
     (tmp_path / "bpe").write_text("a\tbb\u00a0 d\n\u2003\njj\n", encoding="utf-8")
     parse(
         model=models / "grammar.pt",
-        input=tmp_path / "bpe",
+        subwords=tmp_path / "bpe",
         output=tmp_path / "trees",
         distribution=tmp_path / "p",
         sentence=2,
@@ -217,7 +244,7 @@ def test_a_file_without_sentences(models, tmp_path):
     with pytest.raises(UserError, match="bpe: empty; give sentences in BPE"):
         parse(
             model=models / "grammar.pt",
-            input=tmp_path / "bpe",
+            subwords=tmp_path / "bpe",
             output=tmp_path / "trees",
             distribution=tmp_path / "p",
         )
@@ -236,7 +263,7 @@ def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         parse(
             model=models / "plain.pt",
-            input=corpus / "bpe/valid.de",
+            subwords=corpus / "bpe/valid.de",
             output=tmp_path / "t",
             distribution=tmp_path / "p",
         )

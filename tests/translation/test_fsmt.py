@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer, FSMTForConditionalGeneration, dynamic_module_utils
+from transformers import (
+    AutoTokenizer,
+    DataCollatorForSeq2Seq,
+    FSMTForConditionalGeneration,
+    dynamic_module_utils,
+)
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encoded, no_jars, prepared, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
@@ -119,6 +125,37 @@ def test_the_tokenizer_has_the_rules_of_its_languages(varied, tokenizer, tmp_pat
     assert words == ["EU:ssa", "on", "中文", "."]
     pieces = [f"{word}</w>" for word in ["Tým", "má", "11", "hráčů", "ve", "věku", "20"]]
     assert theirs.convert_tokens_to_string(pieces) == "Tým má 11 hráčů ve věku 20"
+
+
+def test_translations_become_labels_and_one_step_of_fine_tuning_lowers_their_loss(
+    varied, tokenizer, tmp_path
+):
+    """Labels are the target's ids, so that the loss of one pair is the mean log-probability of its sub-words."""
+    saved = torch.load(varied, weights_only=True)
+    first, *rest = saved["dictionaries"]["target"].splitlines(keepends=True)
+    saved["dictionaries"]["target"] = "".join([*rest, first])  # unlike the source's
+    torch.save(saved, tmp_path / "average.pt")
+    folder = export(tmp_path / "average.pt", tmp_path / "out")
+    theirs = tokenizer(folder)
+    model, task, text = load_model(tmp_path / "average.pt")
+    *_, split = prepared(LINES, text, splitter_of(text), no_jars)
+    sources, targets = (encoded(split, 1024, one) for one in (task.src_dict, task.tgt_dict))
+    assert any(one.tolist() != other.tolist() for one, other in zip(sources, targets, strict=True))
+    made = theirs(LINES, text_target=LINES)
+    assert made["labels"] == [ids.tolist() for ids in targets]
+    assert made["input_ids"] == theirs(LINES)["input_ids"] == [ids.tolist() for ids in sources]
+    theirs.padding_side = "left"
+    assert theirs(text_target=LINES[2:4], padding=True)["input_ids"][1][-1] == task.tgt_dict.pad()
+    theirs.padding_side = "right"
+
+    learner = FSMTForConditionalGeneration.from_pretrained(folder).eval()
+    collate = DataCollatorForSeq2Seq(theirs, model=learner)
+    (expected,) = log_probabilities(model, task.sources(sources[:1], references=targets[:1]), 4000)
+    loss = learner(**collate([theirs(LINES[0], text_target=LINES[0])])).loss
+    assert loss.item() == pytest.approx(-expected / len(targets[0]), abs=1e-4)  # it is rounded
+    loss.backward()
+    torch.optim.SGD(learner.parameters(), lr=1e-3).step()
+    assert learner(**collate([theirs(LINES[0], text_target=LINES[0])])).loss < loss
 
 
 def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsys):

@@ -252,7 +252,7 @@ def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match="this system induces no syntax"):
         parse(
             model=models / "pascal.pt",
-            input=corpus / "bpe/valid.de",
+            subwords=corpus / "bpe/valid.de",
             output=tmp_path / "t",
             distribution=tmp_path / "p",
         )

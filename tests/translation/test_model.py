@@ -37,12 +37,12 @@ def test_it_parses_as_the_command_does(models):
     first, second = load(models / "grammar.pt").parse(["ghi a cc", "a"])
     rows = parse_text(models / "grammar.pt", ["ghi a cc", "a"])
     assert first.tokens == rows[0]["tokens"] == ["g@@", "h@@", "i", "a", "cc"]
-    assert first.distances.tolist() == rows[0]["distances"]
-    assert first.heights.tolist() == rows[0]["heights"]
+    assert first.distance.tolist() == rows[0]["distances"]
+    assert first.height.tolist() == rows[0]["heights"]
     assert first.distribution.shape == (6, 6)
     np.testing.assert_allclose(first.distribution.sum(1), 1, atol=1e-5)
     assert first.tree.count("(X ghi)") == 1
-    assert (second.tokens, second.distances.tolist()) == (["a"], [])
+    assert (second.tokens, second.distance.tolist()) == (["a"], [])
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         load(models / "plain.pt").parse(["a"])
 
@@ -68,7 +68,7 @@ def test_no_sentence_is_affected_by_others_where_a_batch_would_mix_them(drawn, t
     together, alone = model.parse(plain), [model.parse([line])[0] for line in plain]
     for one, other in zip(together, alone, strict=True):
         assert np.array_equal(one.distribution, other.distribution)
-        assert np.array_equal(one.distances, other.distances)
+        assert np.array_equal(one.distance, other.distance)
 
     def made(lines, expected):
         write_lines(tmp_path / "source", lines)
@@ -80,7 +80,9 @@ def test_no_sentence_is_affected_by_others_where_a_batch_would_mix_them(drawn, t
             references=(tmp_path / "reference",),
             settings=Decoding(beam=2),
         )
-        parse(model=path, input=tmp_path / "source", output=tmp_path / "trees", distribution=tmp_path / "p")
+        parse(
+            model=path, subwords=tmp_path / "source", output=tmp_path / "trees", distribution=tmp_path / "p"
+        )
         return [[*read_lines(tmp_path / file)] for file in ("out.tok", "out.forced.csv", "trees")]
 
     words, forced, trees = made(sources, references)

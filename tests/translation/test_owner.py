@@ -43,7 +43,7 @@ def test_decoding_and_parsing_for_another_seed_stop_and_write_nothing(made, corp
     source, output, model = corpus / "bpe/test.de", tmp_path / "hypothesis", folder / "average.pt"
     decode = ("--model", model, "--inputs", source, "--outputs", output, "--settings", DECODING)
     trees = ("--output", tmp_path / "trees", "--distribution", tmp_path / "p")
-    for verb, words in (("decode", decode), ("parse", ("--model", model, "--input", source, *trees))):
+    for verb, words in (("decode", decode), ("parse", ("--model", model, "--subwords", source, *trees))):
         with pytest.raises(SystemExit):
             call(verb, 2, *words)
         assert "average.pt: of another run (seed 1, here 2); move it away" in capsys.readouterr().err

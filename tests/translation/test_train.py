@@ -362,7 +362,9 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
     if GUIDES[settings["system"]["guide"]].induces:
-        parse(model=tmp_path / "m.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
+        parse(
+            model=tmp_path / "m.pt", subwords=source, output=tmp_path / "trees", distribution=tmp_path / "p"
+        )
         rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
         assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
 

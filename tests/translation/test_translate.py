@@ -201,7 +201,9 @@ def test_an_empty_line_is_no_sentence(models):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda path: path.write_text("Ein Text, äöü\n" * 999), "damaged checkpoint"),
+        (lambda path: path.write_text("Ein Text, äöü\n" * 999), "no model file; give an average.pt"),
+        (lambda path: path.write_bytes(bytes(999)), "damaged checkpoint"),
+        (lambda path: path.write_bytes(b"PK\x03\x04" * 9), "damaged checkpoint"),
         (lambda path: path.write_bytes(b""), "damaged checkpoint"),
         (lambda path: path.mkdir(), "no such file"),
         (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "not a whole model file of `synmask average`"),

@@ -22,7 +22,7 @@ rule parse:
         identity=JOBS.parsed_run,
         sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
-        "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
+        "synmask parse --model {input.model:q} --subwords {input.source:q} --output {output.trees:q}"
         " --distribution {output.distribution:q} {params.sentence} --identity {params.identity:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 

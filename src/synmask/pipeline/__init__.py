@@ -9,5 +9,24 @@ def load(path: str | Path, **how: Any) -> Any:
     """The trained model in a file of `synmask average`, as a `translation.model.Model`.
 
     It is loaded without running code of the file; `how` is as for `Model`.
+
+    Raises:
+        ModuleNotFoundError: one of the pipeline's packages is not installed.
     """
-    return import_module(".translation.model", __package__).Model(path, **how)
+    try:
+        module = import_module(".translation.model", __package__)
+    except ModuleNotFoundError as error:
+        if (said := missing(error)) is None:
+            raise
+        raise ModuleNotFoundError(said, name=error.name) from None
+    return module.Model(path, **how)
+
+
+def missing(error: ModuleNotFoundError) -> str | None:
+    """What to install where one of the pipeline's packages is missing; None if it is a module of synmask."""
+    if str(error.name).split(".")[0] == "synmask":
+        return None
+    return (
+        f"{error.name} is not installed, one of the pipeline's packages; in a clone, `make .venv/.ready` "
+        "installs all of them in .venv (the method alone, `import synmask`, needs only torch)"
+    )

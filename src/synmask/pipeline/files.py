@@ -332,8 +332,12 @@ def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
     """
     sides = [list(read_lines(path)) for path in paths]
     if len({*map(len, sides)}) > 1 or not sides[0]:
-        counts = ", ".join(f"{path} {len(side)}" for path, side in zip(paths, sides, strict=True))
-        raise UserError(f"lines differ, or there are none: {counts}; {advice}")
+        other = next((n for n, side in enumerate(sides) if len(side) != len(sides[0])), None)
+        if other is None:
+            raise UserError(f"{paths[0]}: empty; {advice}")
+        count, against = len(sides[0]), len(sides[other])
+        counts = f"{count:,} {'line' if count == 1 else 'lines'} against {against:,}"
+        raise UserError(f"{paths[0]}, {paths[other]}: {counts}; {advice}")
     return sides
 
 

@@ -54,6 +54,8 @@ def tree(
 
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
+    if output and output.suffix.lower() not in ("", ".svg"):
+        raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
     models, gold = {str(path.parent): path for path in model}, None
@@ -72,7 +74,8 @@ def tree(
         parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
         for label, path in parses.items():
             if not path.exists():
-                bpe = f"synmask parse --model {models[label]} --input BPE --output {path} --distribution FILE"
+                rest = f"--subwords BPE --output {path} --distribution FILE"
+                bpe = f"synmask parse --model {models[label]} {rest}"
                 raise UserError(
                     f"{path}: no such file; make it with: {_made_by(path, configfile) if system else bpe}"
                 )

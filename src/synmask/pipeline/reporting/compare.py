@@ -33,6 +33,7 @@ from synmask.pipeline.reporting.layout import pipes, signed
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare
+ONE_SEED = "one seed: test set only"
 RARE = 2  # a word is rare if the text has it so often at most
 
 
@@ -113,6 +114,8 @@ def compare(
     cells = [[row.get(head, "") for head in heads] for row in rows]
     print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), cells)), end="\n\n")
     print("\n".join(f"{metric}: {signature}" for metric, signature in signatures.items()))
+    notes = _notes(read, gain)
+    print("\n".join(notes))
     if output is None:
         return
     by_group = {
@@ -124,6 +127,7 @@ def compare(
     page = render(
         "compare.html", [],
         systems=names,
+        notes=notes,
         heads=heads,
         rows=cells,
         groups=by_group,
@@ -162,13 +166,26 @@ def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
         several = math.isfinite(size.low)
         row |= {
             "difference": signed(size.difference),
-            "95% interval": f"{signed(size.low)} to {signed(size.high)}" if several else "one seed",
+            "95% interval": f"{signed(size.low)} to {signed(size.high)}" if several else ONE_SEED,
             "p": f"{p:.3f}",
             "p test set": f"{tested.p_test_set:.3f}",
             "p seeds": "" if tested.p_seeds is None else f"{tested.p_seeds:.3f}",
             "needed": "" if needed is None else str(needed),
         }
     return rows
+
+
+def _notes(systems: Sequence[System], gain: float) -> list[str]:
+    """What the columns of `_rows` mean."""
+    rivals = len(systems) - 1
+    corrected = f", corrected for {rivals} systems (Holm)" if rivals > 1 else ""
+    return [
+        f"difference: of BLEU from {systems[0].name}'s; its 95% interval is over seeds",
+        "p test set: how often chance gives such a difference (paired bootstrap over sentences and seeds)",
+        "p seeds: the same by Welch's test over seeds; with one seed there is none",
+        f"p: the larger of the two{corrected}: judge by it; below {LEVEL}, the difference is significant",
+        f"needed: the fewest seeds per side that find a difference of {gain:g} BLEU four times out of five",
+    ]
 
 
 def _groups(

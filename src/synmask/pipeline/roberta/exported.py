@@ -19,7 +19,8 @@ from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import HEAD as MERGES_HEAD
 from synmask.pipeline.text.gpt2 import read_encoder, read_merges
 
-USAGE = """from transformers import pipeline
+USAGE = """# pip install torch transformers
+from transformers import pipeline
 
 classify = pipeline("text-classification", "exported", trust_remote_code={trust})
 print(classify("The doctor sees the woman."))

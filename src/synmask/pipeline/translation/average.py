@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 from pydantic import Field
 
 from synmask.pipeline.config.sections import ModelText, RunSettings, Tokens
-from synmask.pipeline.files import UserError, machine_fault, read_lines, read_object
+from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines, read_object
 from synmask.pipeline.options import (
     BY_HAND,
     CountOption,
@@ -29,6 +29,8 @@ from synmask.pipeline.training.checkpoints import average_file, epoch_model, loa
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
+
+ZIP = b"PK\x03\x04"  # how each file of torch.save begins
 
 
 class Loaded(NamedTuple):
@@ -162,9 +164,19 @@ def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     Raises:
         UserError: it is no model file, is damaged, is another run's, or has weights that are not finite.
     """
-    saved = load(path)
+    saved = read_model(path)
     check_owner(path, saved, run)
     return ready(saved, path)
+
+
+def read_model(path: Path) -> dict[str, Any]:
+    """The contents of a model file; errors as of `load_model`."""
+    if path.is_file():
+        with named_reads(path), path.open("rb") as handle:
+            start = handle.read(len(ZIP))
+        if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
+            raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
+    return load(path)
 
 
 def load_template_model(path: Path) -> Loaded:

@@ -23,7 +23,8 @@ from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
-USAGE = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+USAGE = """# pip install torch transformers sacremoses
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("exported", trust_remote_code=True)
 model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True)

@@ -24,15 +24,15 @@ class Parse:
     Attributes:
         tree: over words, bracketed.
         tokens: the n sub-words.
-        distances: (n-1), between neighbours; heights: (n), or None.
+        distance: (n-1), between neighbours; height: (n), or None.
         distribution: (n+1, n+1) P_D: row i is the distribution of token i's parent, the last token `</s>`; or
             None.
     """
 
     tree: str
     tokens: list[str]
-    distances: np.ndarray
-    heights: np.ndarray | None
+    distance: np.ndarray
+    height: np.ndarray | None
     distribution: np.ndarray | None
 
 

@@ -33,6 +33,7 @@ def parse(
     *,
     model: Path,
     input: Path | None = None,
+    subwords: Path | None = None,
     output: Path | None = None,
     distribution: Path | None = None,
     sentence: CountOption | None = None,
@@ -43,14 +44,16 @@ def parse(
     """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
     For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
-    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
-    `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
+    over words for each line as soon as it arrives, (FLAT) for an empty line, and
+    `synmask parse --model average.pt --input news.de --output news.trees` writes them to a file. The workflow
+    calls `synmask parse --model average.pt --subwords valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
         model: A model file of `average` with a guide that induces syntax.
-        input: Source sentences in BPE; default: raw text from standard input.
-        output: Output: one JSON object per line; needs --input.
-        distribution: Output: P_D of one sentence as JSON; needs --input.
+        input: A file of raw text (.gz or plain); default: standard input.
+        subwords: Source sentences in BPE, instead of raw text.
+        output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line.
+        distribution: Output: P_D of one sentence as JSON; needs --subwords.
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
 
@@ -58,21 +61,22 @@ def parse(
         UserError: the model is another run's, or its guide induces no syntax; or there is no sentence, or not
             this one.
     """
-    given = [path is not None for path in (input, output, distribution)]
-    if any(given) != all(given) or (sentence is not None and not any(given)):
-        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
+    if subwords is None and (distribution or sentence):
+        raise UserError("--distribution and --sentence need --subwords, a text in BPE")
+    if subwords and not (output and distribution and input is None):
+        raise UserError("give --subwords with --output and --distribution, and without --input")
     torch.set_num_threads(threads)
     loaded = load_model(model, identity)
     _check_induces(model, loaded)
-    if input is None:
-        return _print_trees(loaded, tokeniser_jars(configfile))
-    lines = [" ".join(line.split()) for line in read_lines(input)]  # any white space is between tokens
+    if subwords is None:
+        return _write_trees(loaded, tokeniser_jars(configfile), input, output)
+    lines = [" ".join(line.split()) for line in read_lines(subwords)]  # any white space is between tokens
     if not lines:
-        raise UserError(f"{input}: empty; give sentences in BPE")
-    chosen = _chosen([line.split() for line in lines], sentence, input)
+        raise UserError(f"{subwords}: empty; give sentences in BPE")
+    chosen = _chosen([line.split() for line in lines], sentence, subwords)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(loaded, lines, name=input):
+    for index, row, p in _induced(loaded, lines, name=subwords):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -102,8 +106,8 @@ def parsed(
     return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
-def _print_trees(loaded: Loaded, jars: Jars) -> None:
-    """Print the tree over words (`bracketed`) of each line of raw text from standard input, as it arrives."""
+def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
+    """Write the tree over words (`bracketed`) of each line of raw text as soon as it arrives (`answer`)."""
     text, splitter = loaded.text, splitter_of(loaded.text)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
@@ -112,7 +116,7 @@ def _print_trees(loaded: Loaded, jars: Jars) -> None:
         yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
 
     most = None if starts_program(text) else 64
-    answer(reply, input=None, output=None, most=most, prompt=f"{text.source}>")
+    answer(reply, input=input, output=output, most=most, prompt=f"{text.source}>")
 
 
 def _check_induces(path: Path, loaded: Loaded) -> None:
