@@ -108,7 +108,5 @@ def test_sentences_that_all_translate_alike_are_no_examples(files):
 
 def test_sides_that_do_not_fit_are_named(files, tmp_path):
     short = write(tmp_path / "short", ["a"])
-    with pytest.raises(
-        UserError, match=r"source, .*short: 110 lines against 1; decode the test set again"
-    ):
+    with pytest.raises(UserError, match=r"source, .*short: 110 lines against 1; decode the test set again"):
         examples(files["source"], files["reference"], {("A", 1): short})
