@@ -24,6 +24,17 @@ from synmask.processor import CPU
 PAGE = ROOT / "docs/performance.md"
 TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
+RATIOS = ("of stock", "of fairseq-train")  # columns of time relative to stock fairseq's
+
+
+def beside_stock(name, table):
+    """A line per row of a table of training times: its share of stock fairseq's time, and if it is slower."""
+    head, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    columns = [number for number, cell in enumerate(head) if cell in RATIOS]
+    for cells in rows[2:] if columns else ():  # below the rule and stock fairseq
+        slower = ": slower than stock" if float(cells[columns[0]]) > 1 else ""
+        yield f"{name}, {cells[0]}: {cells[columns[0]]} of stock fairseq's time{slower}"
+
 
 def main():
     parser = argparse.ArgumentParser(
@@ -51,6 +62,7 @@ def main():
             return found[0]
         said = done.stdout.splitlines()
         table = [line for line in said if line.startswith("|")] or said
+        print(*beside_stock(name, table), sep="\n", flush=True)
         return "\n".join([head.strip(), *table, end])
 
     page = TABLE.sub(made, PAGE.read_text())
