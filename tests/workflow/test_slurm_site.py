@@ -267,3 +267,33 @@ def test_doctor_names_what_is_missing(monkeypatch):
     assert [words.split(":")[0] for words in bad if "CoreNLP" in words] == ["no java for CoreNLP"]
     assert any(words.startswith("cannot be reached: /nowhere, https://repo1.maven") for words in bad)
     assert any(words.startswith("no sbatch, squeue, scancel on PATH") for words in bad)
+
+
+def test_doctor_names_what_is_licensed():
+    config = load(read_all(project_files(ROOT)), [])
+    good, said = doctor._licensed(config, ["data/aspec/train.txt", "data/aspec/dev.txt", "data/multi30k/x"])
+    assert (good, said.split(", then")[0]) == (
+        False,
+        "aspec is licensed and cannot be downloaded: get train.txt, dev.txt",
+    )
+    assert doctor._mirrors(config, ["data/aspec/train.txt"])[0]
+    named = load(read_all(project_files(ROOT)) | {"mirrors": {"aspec": "/nowhere"}}, [])
+    assert doctor._licensed(named, ["data/aspec/train.txt"])[0]
+    assert not doctor._mirrors(named, ["data/aspec/train.txt"])[0]
+
+
+def test_doctor_compares_requests_with_the_nodes(cluster):
+    config = load(read_all(project_files(ROOT)), [])
+    fits = config.corpora["demo"].resources
+    large = fits.model_copy(update={"mem_mb": 900000})
+
+    def trainings(*some):
+        return [
+            doctor.Training(one, lambda key: f"`corpora.demo.resources.{key}` in mine.yaml") for one in some
+        ]
+
+    assert doctor._nodes(Site(), trainings(fits)) == (True, "nodes of gpu have what trainings ask for")
+    assert doctor._nodes(Site(), trainings(fits, large, large)) == (
+        False,
+        "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
+    )

@@ -3,12 +3,14 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import check_named, laid_over
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.files import UserError
@@ -36,7 +38,7 @@ def plan(
     from synmask.pipeline.translation import plan as planning
 
     target = (*target, *(str(path) for path in configfile if not path.suffix))
-    with _configured(target, [path for path in configfile if path.suffix]) as (config, targets):
+    with _configured(target, [path for path in configfile if path.suffix]) as (config, targets, _):
         rows = planning.plan(config, targets)
         for line in [*planning.lines(rows, gpus), *planning.parsing_lines(config, targets)]:
             print(line)
@@ -64,14 +66,19 @@ def doctor(
     from synmask.pipeline.config.loading import read_published
     from synmask.pipeline.translation import plan as planning
     from synmask.pipeline.workflow import doctor, slurm
+    from synmask.pipeline.workflow.jobs import Jobs
     from synmask.pipeline.workflow.targets import Targets
 
-    with _configured(target, configfile) as (config, targets):
-        named = Targets(config, read_published(config.published))
+    with _configured(target, configfile) as (config, targets, is_set_in):
+        named, jobs = Targets(config, read_published(config.published)), Jobs(config)
         downloads = sorted({path for name in targets for path in named.downloads(name)})
         site = slurm.read_site() if profile == "slurm" else None
+        trainings = [
+            doctor.Training(jobs.resources(names), partial(is_set_in, jobs.resources_key(names)))
+            for names in planning.trained(config, targets)
+        ]
         found = [
-            *doctor.check(config, downloads, site, job=job),
+            *doctor.check(config, downloads, site, trainings, job=job),
             planning.disk(planning.plan(config, targets)),
         ]
         for good, words in found:
@@ -81,8 +88,12 @@ def doctor(
 
 
 @contextlib.contextmanager
-def _configured(target: Sequence[str], own: Iterable[Path]) -> Iterator[tuple[Config, Sequence[str]]]:
-    """The configuration and its targets, by default its own; the current folder is the checkout meanwhile.
+def _configured(
+    target: Sequence[str], own: Iterable[Path]
+) -> Iterator[tuple[Config, Sequence[str], Callable[[tuple[str, ...], str], str]]]:
+    """The configuration, its targets (by default its own), and where a key of a section is set.
+
+    The current folder is the checkout meanwhile.
 
     Raises:
         UserError: a target is not in the configuration (with the nearest).
@@ -91,12 +102,12 @@ def _configured(target: Sequence[str], own: Iterable[Path]) -> Iterator[tuple[Co
 
     own = [path.absolute() for path in own]
     with contextlib.chdir(_checkout(Path.cwd())):
-        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
         for name in target:
             if name not in config.named_targets:
                 near = similar(name, config.named_targets)
                 raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
-        yield config, target or config.targets
+        yield config, target or config.targets, lambda section, key: place((*section, key), values, files)
 
 
 def _checkout(folder: Path) -> Path:
@@ -105,9 +116,9 @@ def _checkout(folder: Path) -> Path:
     Raises:
         UserError: there is none.
     """
-    for place in (folder, *folder.parents):
-        if (place / "config.yaml").is_file() and (place / "workflow/rules").is_dir():
-            return place
+    for parent in (folder, *folder.parents):
+        if (parent / "config.yaml").is_file() and (parent / "workflow/rules").is_dir():
+            return parent
     raise UserError(
         f"{folder}: not inside a checkout of synmask (with config.yaml and workflow/); cd into one"
     )

@@ -2,11 +2,12 @@
 
 import shutil
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from fairseq.data import Dictionary
@@ -88,6 +89,14 @@ def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, st
             if config.all_tables[name].experiments:
                 for run in asked_runs(table_plan(config, published, name)):
                     yield run["corpus"], run["direction"], run["system"], run["seed"]
+
+
+def trained(config: Config, targets: Sequence[str]) -> list[SimpleNamespace]:
+    """The corpus, benchmark or weights of all that is trained for `targets`, as wildcards of jobs."""
+    names = [{"corpus": corpus} for corpus in dict.fromkeys(run[0] for run in _trainings(config, targets))]
+    names += [{"benchmark": name} for name in dict.fromkeys(run[0] for run in finetunings(config, targets))]
+    names += [{"weights": name} for name in pretrained(config, targets)]
+    return [SimpleNamespace(**name) for name in names]
 
 
 def finetunings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str]]:

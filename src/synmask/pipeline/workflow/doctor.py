@@ -5,35 +5,55 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from synmask import kernels
 from synmask.pipeline.config.schema import Config
+from synmask.pipeline.config.sections import Resources
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
+from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.slurm import Site
 
 PATIENCE = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
 
-def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bool) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Training:
+    """What some trainings of a target ask for, and the function that says where one of these is set."""
+
+    resources: Resources
+    is_set_in: Callable[[str], str]
+
+
+def check(
+    config: Config,
+    downloads: list[str],
+    cluster: Site | None,
+    trainings: Iterable[Training] = (),
+    *,
+    job: bool,
+) -> Iterator[Finding]:
     """Check all, side by side.
 
     Args:
         downloads: the files that the targets need from elsewhere.
         cluster: the settings of a cluster, if its jobs are checked, too.
+        trainings: those of the targets, for the cluster.
         job: also run a short job, to see whether nodes have this folder.
     """
     checks: list[Callable[[], Finding]] = [_operators, _choice, _torch, lambda: _java(downloads)]
-    checks.append(lambda: _mirrors(config, downloads))
+    checks += [lambda: _licensed(config, downloads), lambda: _mirrors(config, downloads)]
     if cluster:
         checks.append(_commands)
         partitions = dict.fromkeys((cluster.partition, cluster.gpu_partition))
         checks += [lambda name=name: _accepts(cluster, name) for name in partitions]
+        checks.append(lambda: _nodes(cluster, trainings))
         checks += [lambda: _folder(cluster)] if job else []
     with ThreadPoolExecutor(len(checks)) as threads:
         yield from threads.map(lambda one: one(), checks)
@@ -85,15 +105,34 @@ def _java(downloads: list[str]) -> Finding:
 
 def _mirrors(config: Config, downloads: list[str]) -> Finding:
     """The hosts and folders of what is not downloaded yet."""
-    left = [path for path in downloads if not os.path.exists(path)]
+    left = [path for path in downloads if not os.path.exists(path) and not _is_licensed(config, path)]
     if not left:
-        return True, "all downloads are here"
+        return True, "all that can be downloaded is here"
     places = {config.mirrors.get(Path(path).parent.name) or _url(config, path) for path in left}
     bad = [place for place, there in _reachable({place for place in places if place}).items() if not there]
     if bad:
         do = "download on a machine with a network and copy data/, or set `mirrors`"
         return False, f"cannot be reached: {', '.join(sorted(bad))}: {do}"
     return True, f"{len(left)} downloads to come can be reached"
+
+
+def _is_licensed(config: Config, path: str) -> bool:
+    """Whether a file can be had from the user alone, who has not said where it is."""
+    name, file = Path(path).parts[-2:]
+    return name not in config.mirrors and config.origin(name, file)[0] is None
+
+
+def _licensed(config: Config, downloads: list[str]) -> Finding:
+    """What is licensed and not here."""
+    left = [Path(path) for path in downloads if not os.path.exists(path) and _is_licensed(config, path)]
+    if not left:
+        return True, "no licensed data is missing"
+    return False, "; ".join(
+        f"{name} is licensed and cannot be downloaded: get "
+        f"{', '.join(path.name for path in left if path.parent.name == name)}, "
+        f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
+        for name in dict.fromkeys(path.parent.name for path in left)
+    )
 
 
 def _url(config: Config, path: str) -> str | None:
@@ -133,9 +172,26 @@ def _accepts(site: Site, partition: str) -> Finding:
         return False, f"partition {partition}: SLURM does not answer"
     if done.returncode == 0:
         return True, f"partition {partition} takes jobs"
-    where = slurm.where_to_change(done.stderr, site, {"partition": partition, "asked": "a small job"})
+    facts = {name: f"`resources.{name}` in config.yaml" for name in slurm.RESOURCES.values()}
+    facts |= {"partition": partition, "asked": "a small job"}
+    where = slurm.where_to_change(done.stderr, site, facts)
     said = [f"partition {partition}: {done.stderr.strip()}", where]
     return False, "; ".join("\n".join(filter(None, said)).splitlines())
+
+
+def _nodes(site: Site, trainings: Iterable[Training]) -> Finding:
+    """Whether a node has what each training asks for."""
+    faults, partition = {}, site.gpu_partition
+    for one in trainings:
+        resources = one.resources
+        request = {"MB": resources.mem_mb, "CPU": resources.threads, "GPU": resources.gpus}
+        nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
+        if unit := shortage(request, nodes):
+            change = f"change {one.is_set_in(slurm.RESOURCES[unit])}"
+            faults[change] = f"{lacking(request, unit, partition, nodes)}: {change}"
+    if faults:
+        return False, "; ".join(faults.values())
+    return True, f"nodes of {partition} have what trainings ask for"
 
 
 def _sbatch(site: Site, partition: str) -> list[str]:
