@@ -56,7 +56,7 @@ PERL = [
     ("fr", "aujourd'hui, l'un M. Dupont n'est pas.", 'aujourd&apos; hui , l&apos; un M. Dupont n&apos; est pas .'),
     ("fr", "qu'il 'dit' 5'", 'qu&apos; il &apos; dit &apos; 5&apos;'),
 ]  # fmt: skip
-# What Perl's scripts make of sentences in each language that has rules or a list of abbreviations of its own.
+# Output of Perl's scripts for sentences in each language that has rules or a list of abbreviations of its own.
 LANGUAGES = [line.split("\t") for line in read_lines(Path(__file__).with_name("moses.tsv"))][1:]
 # The output of sacremoses 0.2.0 for the lines of PERL, known to differ; see text/moses.py.
 SACREMOSES_DIFFERS = {

@@ -38,7 +38,7 @@ CANCELLED = "SLURM job 7: CANCELLED; to stop all jobs, press Ctrl-C here"
 
 
 def states(query, answer):
-    """What a query makes of this answer of SLURM's."""
+    """The result of a query that SLURM answers so."""
     command = f"echo '{answer}'" if answer else "false"
     return asyncio.run(query(command, logging.getLogger("slurm")))[0]
 
@@ -135,7 +135,7 @@ class Upstream:
 
 @pytest.fixture
 def reported(tmp_path):
-    """What follows when SLURM says so of a training whose log ends like that: what is submitted, errors, the attempt."""
+    """The consequences when SLURM says so of a training whose log ends like that: submissions, errors, the attempt."""
 
     def report(state, last, number="7", retries=3, failures=0):
         log = tmp_path / "train.log"

@@ -23,7 +23,7 @@ def load(path: str | Path, **how: Any) -> Any:
 
 
 def missing(error: ModuleNotFoundError) -> str | None:
-    """What to install where one of the pipeline's packages is missing; None if it is a module of synmask."""
+    """The advice if a package of the pipeline is missing; None if it is a module of synmask."""
     if str(error.name).split(".")[0] == "synmask":
         return None
     return (

@@ -87,7 +87,7 @@ def machine_fault(error: BaseException) -> str | None:
 
 
 def _done_at(error: OSError) -> str:
-    """What was done when the system refused something without a file's name."""
+    """The action during which the system refused something without a file's name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):
         for name, what in DONE.items():

@@ -18,7 +18,7 @@ IDENTIFYING = ("settings", "seed", "data")
 
 
 def training_digest(stamp: Mapping[str, Any]) -> str:
-    """What a run's train.json, model and hypotheses carry, so that none of them is another run's.
+    """The mark that a run's train.json, model and hypotheses carry, so that none of them is another run's.
 
     Args:
         stamp: the training's, with settings, seed, and the checksum of its data.

@@ -47,7 +47,7 @@ def filled(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
 def existing(pattern: str, results: Path = Path(RESULTS)) -> list[Path]:
     """The folders or files in `results` that have the names which rules give them, sorted.
 
-    What people keep beside them has other names, and is none of them: seed1.old, seed01, de-en.bak.
+    Copies that people keep beside them have other names and do not count: seed1.old, seed01, de-en.bak.
 
     Args:
         pattern: a path below RESULTS, such as RUN; its wildcards stand for any name of their kind.

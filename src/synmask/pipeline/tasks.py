@@ -36,11 +36,11 @@ class Task:
 
     @property
     def unit(self) -> float:
-        """What an output of 1 means: for a score HIGHEST."""
+        """The label or score that an output of 1 stands for: of scores HIGHEST."""
         return 1.0 if self.labels else HIGHEST
 
     def target(self, label: str) -> float:
-        """What a model learns: the place of a label; a score from 0 to 1, in six digits as in the recipe.
+        """The number to learn: the place of a label; a score from 0 to 1, in six digits as in the recipe.
 
         Raises:
             ValueError: as `number`.

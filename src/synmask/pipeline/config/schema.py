@@ -144,7 +144,7 @@ class Config(base.Section):
     def parsed_together(self, benchmark: str, task: str) -> dict[str, dict[str, int]]:
         """How names of files of parsed sentences begin → the parts of the task in them, and their rows.
 
-        What pre-training reads of a task must hold no sentence that its systems are scored on, and no system
+        The part that pre-training reads must hold no sentence that systems are scored on, and no system
         trains again because test sets are read.
         """
         entry = self.benchmarks[benchmark].tasks[task]

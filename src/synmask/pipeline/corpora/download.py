@@ -214,6 +214,6 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
 
 
 def _version(reply: Mapping[str, str]) -> str:
-    """What tells one version of a file from another: its tag (ETag), unless it is a weak one, or its date."""
+    """The mark of a file's version: its tag (ETag), unless it is a weak one, or its date."""
     tag = reply.get("ETag", "")
     return tag if tag and not tag.startswith("W/") else reply.get("Last-Modified", "")

@@ -51,7 +51,7 @@ def sacrebleu_code(language: str) -> str:
 
 @cache
 def words_of(language: str) -> Callable[[str], list[str]]:
-    """What sacreBLEU counts as the words of a line; Chinese and Japanese ones have no spaces between them.
+    """The words of a line as sacreBLEU counts them; Chinese and Japanese ones have no spaces between them.
 
     Where its tokeniser is not installed (Korean's), words are those of 13a.
     """

@@ -76,7 +76,7 @@ def score_run(
 
 
 def _checked(hypothesis: Path, train: Path, run: TranslationInfo) -> dict[str, Any]:
-    """What `decode` says of a hypothesis, once it is clear that all parts are of one run.
+    """All that `decode` says of a hypothesis, once it is clear that all parts are of one run.
 
     Older versions say less; what they do not say is not checked.
 

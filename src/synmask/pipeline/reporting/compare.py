@@ -176,7 +176,7 @@ def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
 
 
 def _notes(systems: Sequence[System], gain: float) -> list[str]:
-    """What the columns of `_rows` mean."""
+    """The meaning of the columns of `_rows`."""
     rivals = len(systems) - 1
     corrected = f", corrected for {rivals} systems (Holm)" if rivals > 1 else ""
     return [

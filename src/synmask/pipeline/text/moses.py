@@ -37,7 +37,7 @@ NUMBER = r"\p{N}"  # Perl's IsN
 
 
 def _others(inside: str = "") -> tuple[regex.Pattern[str], str]:
-    """What is set apart: all but letters, digits, the signs that have rules, and those `inside` words."""
+    """Those to set apart: all but letters, digits, the signs that have rules, and those `inside` words."""
     return regex.compile(rf"([^{ALPHA}\p{{Nd}}\s.'`,\-{inside}])"), r" \1 "
 
 

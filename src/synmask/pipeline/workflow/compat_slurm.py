@@ -1,6 +1,6 @@
 """Snakemake's SLURM plugin 2.8.0 put right: submission, states of jobs, what is told of failures.
 
-What is changed in it, and why:
+Our changes to it, and why:
 - It drops the reason why a job of a group was refused or has failed, and waits for ever for a group that
   could not be submitted (snakemake/snakemake-executor-plugin-slurm#456): `Executor.run_job`,
   `report_job_error`, `print_job_error`.
@@ -208,7 +208,7 @@ def _executor(plugin: Any) -> type:
         def _choose_attempt(self, job: Any, state: str) -> None:
             """Have the next attempt ask for more only if that can help.
 
-            What a job asks for follows from `attempt`, to which Snakemake adds one before it tries again.
+            The request of a job follows from `attempt`, to which Snakemake adds one before it tries again.
             """
             self.failures[job] += 1
             if self.failures[job] > job.restart_times:

@@ -1,4 +1,4 @@
-"""What the nodes of a partition of SLURM have, and which requests none of them can satisfy."""
+"""The resources of the nodes of a partition of SLURM, and which requests none of them can satisfy."""
 
 import re
 import subprocess
@@ -43,7 +43,7 @@ def shortage(request: Mapping[str, int], nodes: Iterable[Mapping[str, int]]) -> 
 
 
 def lacking(request: Mapping[str, int], unit: str, partition: str, nodes: Iterable[Mapping[str, int]]) -> str:
-    """What is said of a `shortage`."""
+    """The message about a `shortage`."""
     most = max(node[unit] for node in nodes)
     if request[unit] <= most:
         return f"no node of {partition} has so many CPUs, GPUs and so much memory together"

@@ -259,7 +259,7 @@ def time_used(number: str) -> float | None:
 
 
 def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[str]) -> str:
-    """What is told of a training that saved and stopped: why, where it is, how many more jobs it needs.
+    """The message about a training that saved and stopped: why, where it is, how many more jobs it needs.
 
     Args:
         number: of its job.
