@@ -47,6 +47,7 @@ def test_the_tutorial(tmp_path, warm):
         if kind == "text":
             assert said == block
         elif named:
+            (tmp_path / named[1]).parent.mkdir(exist_ok=True)
             with (tmp_path / named[1]).open("a", encoding="utf-8") as file:
                 file.write(f"\n\n{block}")
         else:
