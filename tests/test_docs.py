@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from synmask.pipeline.config.loading import laid_over
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *ROOT.glob("*.md"),
@@ -108,3 +110,14 @@ def test_the_stages_of_the_workflow_are_those_of_the_rules():
     page = (ROOT / "docs/workflow.md").read_text()
     rows = re.findall(r"^\| [\w ]+ \| `(\w+\.smk)` \| (.*?) \|", page, re.M)
     assert {name: set(re.findall(r"`([\w-]+)`", cell)) for name, cell in rows} == expected
+
+
+def test_the_first_corpus_of_ones_own_has_a_small_model(tmp_path, monkeypatch):
+    """As the page says, with the sizes of `multi30k-small`; the paper's would take hours on a laptop."""
+    page = (ROOT / "docs/extending.md").read_text("utf-8")
+    (tmp_path / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1], "utf-8")
+    monkeypatch.chdir(ROOT)
+    config, *_ = laid_over([tmp_path / "mine.yaml"])
+    model = config.run_settings("mine", "de-en", "grammar").model
+    assert f"{model.encoder_layers} layers in encoder and decoder, embeddings of {model.embed_dim}," in page
+    assert (model.encoder_layers, model.embed_dim) == (model.decoder_layers, 256)
