@@ -123,7 +123,7 @@ def _is_licensed(config: Config, path: str) -> bool:
 
 
 def _licensed(config: Config, downloads: list[str]) -> Finding:
-    """What is licensed and not here."""
+    """Licensed files that are not here."""
     left = [Path(path) for path in downloads if not os.path.exists(path) and _is_licensed(config, path)]
     if not left:
         return True, "no licensed data is missing"
