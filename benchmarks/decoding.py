@@ -31,7 +31,7 @@ from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.bpe import join_subwords
 from synmask.pipeline.training.operators import FASTER
 from synmask.pipeline.translation.average import load_model
-from synmask.pipeline.translation.beam import LONGEST, BeamSearch
+from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
 
@@ -70,7 +70,7 @@ def ctranslate2s(model, task, beam, path, precision="float32"):
             folder, compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
         )
     words, ids = task.src_dict.symbols, task.tgt_dict.indices
-    most = min(LONGEST, model.decoder.max_positions() - 1)
+    most = min(MAX_TOKENS, model.decoder.max_positions() - 1)
 
     def search(batch):
         tokens = batch["net_input"]["src_tokens"].tolist()

@@ -23,7 +23,7 @@ from synmask.pipeline.syntax.tree import counted_words, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
 
 REACH = 8  # words; probes do not tell greater distances apart
-LONGEST = 10  # letters, likewise
+MAX_LETTERS = 10  # letters, likewise
 PENALTY = 1.0  # L2
 RULES = (
     "left neighbour", "right neighbour", "second to the left", "second to the right", "first word",
@@ -251,9 +251,9 @@ def _position(sentence: SentenceWords) -> np.ndarray:
 
 
 def _length(sentence: SentenceWords) -> np.ndarray:
-    letters = np.minimum(sentence.letters, LONGEST)
+    letters = np.minimum(sentence.letters, MAX_LETTERS)
     longer = sentence.letters[None] > sentence.letters[:, None]
-    sizes = np.broadcast_to(np.eye(LONGEST + 1)[letters], (len(letters), len(letters), LONGEST + 1))
+    sizes = np.broadcast_to(np.eye(MAX_LETTERS + 1)[letters], (len(letters), len(letters), MAX_LETTERS + 1))
     return np.concatenate([sizes, longer[..., None]], axis=2)
 
 

@@ -23,7 +23,7 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import UserError, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
-from synmask.pipeline.reporting.contrasts import Contrast, Found, Runs, Verdict, compare_all
+from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all
 from synmask.pipeline.reporting.layout import pipes, signed, write_csv
 from synmask.pipeline.reporting.runs import RUN, read_history, read_parse_scores, read_scores
 
@@ -93,23 +93,23 @@ def write_verdict(claims: Path, results: Path, output: Path) -> None:
     write_csv(f"{output}.runs", run_table(runs))
 
 
-def claim_table(named: Sequence[tuple[str, Found]], directions: Sequence[str]) -> list[str]:
+def claim_table(named: Sequence[tuple[str, ContrastResult]], directions: Sequence[str]) -> list[str]:
     """A row per contrast: the differences by direction, those that decide in bold."""
-    rows: dict[tuple[str, str, str, str], dict[str, Found]] = {}
+    rows: dict[tuple[str, str, str, str], dict[str, ContrastResult]] = {}
     for name, one in named:
         rows.setdefault((name, one.system, one.rival, one.metric), {})[one.direction] = one
     lines, last = [], ""
     for (name, system, rival, metric), found in rows.items():
         verdicts = [one.verdict for other, one in named if other == name]
         claim = "" if name == last else f"{name}: **{claim_verdict(verdicts)}**"
-        cells = (told(found[direction]) if direction in found else "–" for direction in directions)
+        cells = (table_cell(found[direction]) if direction in found else "–" for direction in directions)
         lines.append((claim, f"`{system}` − `{rival}`, {UNITS[metric]}", *cells))
         last = name
     heads = ("Claim", "Contrast", *map(arrow, directions))
     return pipes(heads, "ll" + "r" * len(directions), lines)
 
 
-def told(one: Found) -> str:
+def table_cell(one: ContrastResult) -> str:
     """+0.08 [−0.67, +0.82], paper +1.18"""
     text = one.interval + ("" if one.gain is None else f", paper {signed(one.gain)}")
     return text if one.verdict == "cannot tell" else f"**{text}**"

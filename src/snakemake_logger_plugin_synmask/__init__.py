@@ -24,14 +24,16 @@ from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 EVERY = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
-SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:")
-TOLD = (
+HIDDEN_PREFIXES = (
+    "Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:",
+)  # fmt: skip
+SHOWN_PREFIXES = (
     "Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Waiting at most",
     "Will exit after",
 )  # fmt: skip
 INTERRUPTED = "Terminating processes on user request"
 # The summary says this.
-OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
+SUMMARISED_PREFIXES = ("Exiting because a job execution failed", "At least one job did not complete")
 
 
 def set_user_and_cache() -> None:
@@ -143,9 +145,9 @@ class LogHandler(LogHandlerBase):
             self._say("stopping: trainings save where they are")
         elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
             pass  # workflow/compat_slurm.py says it with what the job then asks for
-        elif record.levelno < WARNING and self.executing and not text.startswith(TOLD):
+        elif record.levelno < WARNING and self.executing and not text.startswith(SHOWN_PREFIXES):
             pass
-        elif text and not text.startswith((*SILENT, *OTHERWISE)):
+        elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):
             self._say(text)
 
     def _started(self, record: Any) -> None:
@@ -197,7 +199,7 @@ class LogHandler(LogHandlerBase):
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""
         text = self.format(record).strip()
-        if "CalledProcessError" not in text and not any(words in text for words in OTHERWISE):
+        if "CalledProcessError" not in text and not any(words in text for words in SUMMARISED_PREFIXES):
             self._say(text, "red")
 
     def _go_live(self) -> None:

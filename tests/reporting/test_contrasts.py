@@ -9,7 +9,7 @@ import pytest
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting import contrasts
-from synmask.pipeline.reporting.contrasts import Contrast, Found, Runs, compare_all, verdict
+from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, compare_all, verdict
 
 ALIKE = ([8] * 60, [8] * 60)  # right words per sentence, of 10
 UNSURE = ([10, 5] * 30, [5, 10] * 30)
@@ -111,7 +111,7 @@ def test_more_than_the_paper_gains_is_never_too_little(runs):
 def test_a_loss_larger_than_claimed_is_never_too_little(monkeypatch):
     """A lower perplexity is better: its gain is negative."""
     for difference, p in ((-0.9, 1.0), (-0.1, 0.001)):
-        one = Found(
+        one = ContrastResult(
             "de-en",
             "a",
             "b",

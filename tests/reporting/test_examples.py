@@ -4,7 +4,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from synmask.pipeline.files import UserError
-from synmask.pipeline.reporting.examples import SHOWN, examples
+from synmask.pipeline.reporting.examples import MAX_SENTENCES, examples
 
 
 def write(path, lines):
@@ -84,7 +84,7 @@ def files(tmp_path):
 
 def test_examples_go_at_equal_steps_from_the_largest_gain_to_the_largest_loss(files):
     found = examples(files["source"], files["reference"], {("A", 1): files["first"], ("B", 1): files["last"]})
-    assert len(found) == SHOWN
+    assert len(found) == MAX_SENTENCES
     assert [example.source for example in found] == [f"Satz {example.number}" for example in found]
     numbers = [example.number for example in found]
     assert numbers[0] == 100  # there `first` is wrong in 99 words, `last` in none

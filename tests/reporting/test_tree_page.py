@@ -205,7 +205,7 @@ def test_arrows_to_the_root_end_inside_the_drawing(opened):
     assert json.loads(opened(script).said) == [True, True, True]
 
 
-SHOWN = """
+HELPERS = """
   const shown = () => [...document.querySelectorAll(".tree-sentence")].filter((one) => one.checkVisibility() && one.open)
     .map((one) => one.querySelector("summary").textContent.slice(0, 2)).join();
   const of = (name) => document.querySelector(".tree-" + name);
@@ -252,7 +252,7 @@ def test_a_browser_shows_one_sentence_at_a_time(opened):
       of("previous").click(); of("previous").click(); seen.push(shown(), of("previous").disabled, of("count").value);
       key("ArrowRight", of("next")); seen.push(shown());
       return JSON.stringify(seen);"""
-    found = opened(SHOWN + script)
+    found = opened(HELPERS + script)
     assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "Sentence 1 of 3", "2."]
     assert found.console == []
 

@@ -17,7 +17,7 @@ OTHER = {"name": "SLURM job 99, process 12 on node7, started 2026-01-01", "boot"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.5)
+    monkeypatch.setattr(lock, "STALE_SECONDS", 0.5)
     monkeypatch.setattr(lock, "BEAT", 0.05)
 
 
@@ -141,7 +141,7 @@ def test_only_one_of_many_gets_it(tmp_path):
 
 
 def test_an_empty_lock_is_nobodys_and_a_removed_folder_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 90.0)
+    monkeypatch.setattr(lock, "STALE_SECONDS", 90.0)
     (tmp_path / "lock").write_text("")
     started = time.monotonic()
     with locked(tmp_path / "."):

@@ -54,7 +54,7 @@ def batch_of(task, lines, templates=None):
 LINES = ["a bb cc d", "e@@ f", "jj", "a a a bb g@@ h@@ i d d cc", "d e@@ f", "bb cc bb cc bb"]
 
 
-def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.LONGEST):
+def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.MAX_TOKENS):
     """fairseq's hypotheses and ours, as lists of (tokens, score)."""
     rival = SequenceGenerator(
         models, task.tgt_dict, beam_size=size, len_penalty=length_penalty, max_len_b=longest
@@ -76,7 +76,7 @@ def assert_same(theirs, ours):
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("length_penalty", [1.0, 0.0])
 def test_hypotheses_are_fairseqs(implementation, built, monkeypatch, size, length_penalty):
-    monkeypatch.setattr(beam, "LONGEST", 40)
+    monkeypatch.setattr(beam, "MAX_TOKENS", 40)
     model, task = built("none")
     theirs, ours = both([model], task, batch_of(task, LINES), size, length_penalty, 40)
     assert_same(theirs, ours)
@@ -94,14 +94,14 @@ def test_the_longest_hypotheses_end_as_fairseqs(implementation, built):
 
 @pytest.mark.parametrize("options", [{}, {"heads": 1, "temperature": 3.0}])
 def test_a_guided_decoder_with_caches_is_as_without(implementation, built, monkeypatch, options):
-    monkeypatch.setattr(beam, "LONGEST", 30)
+    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
     model, task = built("lpsi", **options)
     theirs, ours = both([model], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
 
 
 def test_templates(implementation, built, monkeypatch):
-    monkeypatch.setattr(beam, "LONGEST", 30)
+    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
 
     def reordered(encoder, found, order):
         states, padding = found["template"]
@@ -115,7 +115,7 @@ def test_templates(implementation, built, monkeypatch):
 
 
 def test_an_ensemble(implementation, built, monkeypatch):
-    monkeypatch.setattr(beam, "LONGEST", 30)
+    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
     (one, task), (two, _) = built("none"), built("lpsi", seed=2)
     theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
@@ -124,7 +124,7 @@ def test_an_ensemble(implementation, built, monkeypatch):
 
 @pytest.mark.parametrize("guide", ["none", "grammar", "structformer", "lpsi"])
 def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, monkeypatch, guide):
-    monkeypatch.setattr(beam, "LONGEST", 30)
+    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
     monkeypatch.setattr(beam, "PAIRS", True)
     model, task = built(guide)
     batch = batch_of(task, LINES)

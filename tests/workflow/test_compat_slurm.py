@@ -16,7 +16,7 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake_executor_plugin_slurm import job_status_query, submit_string
 
-from synmask.pipeline.workflow.compat_slurm import BEFORE, SAVED, _executor, _patient
+from synmask.pipeline.workflow.compat_slurm import STOPPED_AND_SAVED, STOPPED_BEFORE, _executor, _patient
 from synmask.pipeline.workflow.slurm import Site
 
 ADOPT = """
@@ -157,9 +157,12 @@ def reported(tmp_path):
 
 
 def test_a_training_that_saved_is_submitted_again_as_the_same_attempt(reported):
-    assert reported("FAILED", f"grammar/seed1: {SAVED}") == (True, [], 1)
-    assert reported("FAILED", f"grammar/seed1: {SAVED}", retries=0)[:2] == (False, ["SLURM job 7: FAILED"])
-    assert reported("CANCELLED", f"grammar/seed1: {SAVED}")[:2] == (False, [CANCELLED])
+    assert reported("FAILED", f"grammar/seed1: {STOPPED_AND_SAVED}") == (True, [], 1)
+    assert reported("FAILED", f"grammar/seed1: {STOPPED_AND_SAVED}", retries=0)[:2] == (
+        False,
+        ["SLURM job 7: FAILED"],
+    )
+    assert reported("CANCELLED", f"grammar/seed1: {STOPPED_AND_SAVED}")[:2] == (False, [CANCELLED])
     assert reported("FAILED", "Traceback") == (False, ["SLURM job 7: FAILED"], 1)
 
 
@@ -173,7 +176,7 @@ def test_only_a_failure_that_more_can_help_has_the_next_attempt_ask_for_more(rep
 
 
 def test_a_training_without_time_for_an_update_is_not_tried_again(reported):
-    again, errors, attempt = reported("FAILED", f"grammar/seed1: {BEFORE}")
+    again, errors, attempt = reported("FAILED", f"grammar/seed1: {STOPPED_BEFORE}")
     assert (again, attempt) == (False, 4)
     assert "raise `resources.runtime`" in errors[0]
 

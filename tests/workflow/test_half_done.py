@@ -6,8 +6,8 @@ import pytest
 
 RUN = "results/demo/de-en/transformer/seed1"
 TARGET = f"{RUN}/train.json"
-SAVED = "                self._save_epoch(batches, epoch)\n"
-AGAIN = (
+SAVE_CALL = "                self._save_epoch(batches, epoch)\n"
+RESTART_NOTICE = (
     "1 training run is half done by other code (epoch 1 of 2) and will start again; to continue them instead, add "
     "--config any_code=true. Nothing of the old is deleted before the new is finished"
 )
@@ -19,8 +19,10 @@ def half_done(new_project):
     project = new_project("half-done")
     code = project.folder / "src/synmask/pipeline/training/loop.py"
     text = code.read_text()
-    assert text.count(SAVED) == 1
-    code.write_text(text.replace(SAVED, f"{SAVED}{SAVED.split('self')[0]}raise UserError('stopped')\n"))
+    assert text.count(SAVE_CALL) == 1
+    code.write_text(
+        text.replace(SAVE_CALL, f"{SAVE_CALL}{SAVE_CALL.split('self')[0]}raise UserError('stopped')\n")
+    )
     done = project.snakemake(TARGET, check=False, warm=False)
     assert "stopped" in done.output
     code.write_text(text)
@@ -32,9 +34,9 @@ def log(project):
 
 
 def test_it_is_named_before_anything_starts_and_goes_on_if_asked(half_done):
-    assert AGAIN in half_done.snakemake("-n", TARGET).output
+    assert RESTART_NOTICE in half_done.snakemake("-n", TARGET).output
     done = half_done.snakemake(TARGET, "--until", "binarise", "--forcerun", "binarise")
-    assert AGAIN not in done.output  # no training is to be run
+    assert RESTART_NOTICE not in done.output  # no training is to be run
     plan = half_done.snakemake("-n", TARGET, "--config", "any_code=true").output
     assert "1 training run is half done by other code (epoch 1 of 2) and will continue (any_code)" in plan
     said = half_done.snakemake(TARGET, "--config", "any_code=true").output

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from synmask.guides.attention import masked_softmax
 
-NONE = -1
+NO_POSITION = -1
 
 
 def ancestors(words: Tensor, depth: int) -> list[Tensor]:
@@ -18,17 +18,17 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
         depth + 1 tensors (B, n); -1 above a root and for tokens without a word.
     """
     own, head = words[..., 0], words[..., 1]
-    parent = head.masked_fill(head == own, NONE)
+    parent = head.masked_fill(head == own, NO_POSITION)
     found = [own]
     for _ in range(depth):
         below = found[-1]
-        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NONE, NONE))
+        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_POSITION, NO_POSITION))
     return found
 
 
 def same(one: Tensor, other: Tensor) -> Tensor:
     """Whether token i in `one` equals token j in `other`, both of `ancestors` → (B, n, n) bool."""
-    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NONE)
+    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NO_POSITION)
 
 
 def within(words: Tensor, edges: int) -> Tensor:

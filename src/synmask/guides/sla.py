@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import NONE, restricted, within
+from synmask.guides.dependencies import NO_POSITION, restricted, within
 from synmask.options import SlaOptions
 
 
@@ -46,7 +46,7 @@ class SlaGuide(Guide):
         near = within(words, self.options.edges)
         after = own + (own[:, :, None] == own[:, None, :]).sum(-1)  # where the next word begins
         allowed = near | _rows(near, own - 1, own) | _rows(near, after, own)
-        free = own == NONE
+        free = own == NO_POSITION
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
         return Near(allowed, padding)
 
@@ -66,6 +66,6 @@ class SlaGuide(Guide):
 
 def _rows(near: Tensor, place: Tensor, own: Tensor) -> Tensor:
     """The rows of `near` at `place` (B, n); empty rows if the token or its place has no word."""
-    inside = (own != NONE) & (place >= 0) & (place < own.size(1))
+    inside = (own != NO_POSITION) & (place >= 0) & (place < own.size(1))
     rows = near.gather(1, place.clamp(0, own.size(1) - 1)[:, :, None].expand_as(near))
     return rows & inside[:, :, None]

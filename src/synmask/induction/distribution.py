@@ -106,16 +106,16 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
     """
     _check(distance, height, padding)
     distance, height = _exact(distance, height)
-    return distance + _Spare.apply(distance, height, padding)
+    return distance + _NegativeMargin.apply(distance, height, padding)
 
 
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
     """The number that `calibrate` subtracts from a sentence's distances: (B, 1), in float32 or wider."""
     _check(distance, height, padding)
-    return -_Spare.apply(*_exact(distance, height), padding)
+    return -_NegativeMargin.apply(*_exact(distance, height), padding)
 
 
-class _Spare(torch.autograd.Function):
+class _NegativeMargin(torch.autograd.Function):
     """Distance, height, padding -> the negative margin, which reaches one distance and one height of each
     sentence, and so does its gradient."""
 

@@ -24,7 +24,7 @@ from synmask.pipeline.languages import DIRECTION, LANGUAGE
 T = TypeVar("T", bound=Hashable)
 
 ZEROS = re.compile(r"[-+]?0[0-9]+")  # "010": Python would read 10, YAML 8
-LONGEST = 1000  # characters of a title, label or path
+MAX_CHARACTERS = 1000  # characters of a title, label or path
 
 
 def sides(direction: str) -> tuple[str, str]:
@@ -107,8 +107,8 @@ def _one_line(text: str) -> str:
         raise ValueError("a line break or another character that cannot be shown is in it")
     if not text.strip():
         raise ValueError("must not be empty")
-    if len(text) > LONGEST:
-        raise ValueError(f"longer than {LONGEST} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"longer than {MAX_CHARACTERS} characters")
     return text
 
 

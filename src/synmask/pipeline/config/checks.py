@@ -19,21 +19,21 @@ from synmask.pipeline.languages import known_as
 from synmask.pipeline.tasks import GENERATED, GLUE
 
 # Rows of tables and figures beside those of systems.
-BY_THEMSELVES = (
+FIXED_ROWS = (
     "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
 )  # fmt: skip
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
-RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}
-DIRECTION = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
-PROJECT = {
+RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
+DIRECTION_FOLDERS = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
+PROJECT_FOLDERS = {
     *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
     *("slurm", "src", "studies", "tests", "workflow"),
 }
 RESERVED = {
-    "corpora": RESULTS | {"corenlp"},  # also a folder of downloads
-    "benchmarks": RESULTS,
-    "systems": DIRECTION,
-    "experiments": PROJECT,
+    "corpora": RESULTS_FOLDERS | {"corenlp"},  # also a folder of downloads
+    "benchmarks": RESULTS_FOLDERS,
+    "systems": DIRECTION_FOLDERS,
+    "experiments": PROJECT_FOLDERS,
 }
 
 
@@ -258,7 +258,7 @@ def _check_folders(config: Config) -> None:
     _check_taken("another target, or the table of its trees or of one task,", made)
     here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
     first = data.relative_to(here).parts[:1] if here in data.parents else ()
-    taken = first and (first[0].startswith(".") or first[0] in PROJECT - {"data", "downloads"})
+    taken = first and (first[0].startswith(".") or first[0] in PROJECT_FOLDERS - {"data", "downloads"})
     if taken or data in (here, *here.parents) or (os.path.exists(data) and not os.path.isdir(data)):
         raise Fault(("data_dir",), f"{config.data_dir!r} cannot be a folder of downloads alone; give another")
 
@@ -330,7 +330,7 @@ def _check_labels(config: Config, published: Published) -> None:
         *((("tables", name), table.systems) for name, table in config.tables.items()),
     ]
     for path, systems in rows:
-        seen = {looks(row): "a row that stands there by itself" for row in BY_THEMSELVES}
+        seen = {looks(row): "a row that stands there by itself" for row in FIXED_ROWS}
         for system in systems:
             label = " ".join(label_of(config, published, system).split())
             if looks(label) in seen:

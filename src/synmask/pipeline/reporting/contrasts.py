@@ -44,7 +44,7 @@ class Contrast(Section):
 
 
 @dataclass
-class Found:
+class ContrastResult:
     """One contrast in one direction: the scores of its seeds and the results of the tests.
 
     Attributes:
@@ -138,7 +138,7 @@ class Runs:
         return [trees[row] for trees in counts.get((direction, system, metric.removeprefix("f1_")), [])]
 
 
-def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Found]]:
+def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[ContrastResult]]:
     """Of each contrast, the results in the directions that have runs of both sides.
 
     p-values are corrected by Holm's method, over all tests of no difference, and over all tests of a gain.
@@ -161,7 +161,7 @@ def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Found]]:
     return found
 
 
-def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
+def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
     for direction in runs.directions():
         ours, theirs = _sides(contrast, runs.scores, direction)
         if ours and theirs:
@@ -173,7 +173,7 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
             test = partial(_tests, contrast, direction, ours, theirs, *counts)
             gain = contrast.gain.get(direction)
             p, p_gain = test(0.0), (None, None) if gain is None else test(gain)
-            yield Found(
+            yield ContrastResult(
                 direction, contrast.system, contrast.rival, contrast.metric,
                 seeds=len(ours), rival_seeds=rival_seeds, mean=fmean(ours), rival_mean=rival_mean,
                 difference=difference, low=low, high=high, p_test_set=p[0], p_seeds=p[1],
@@ -204,7 +204,7 @@ def _tests(
 
 
 def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:
-    """Whether a contrast confirms a claimed gain, by the adjusted p of `Found`.
+    """Whether a contrast confirms a claimed gain, by the adjusted p of `ContrastResult`.
 
     It "holds" if the difference is positive and significant. It "does not hold" if the difference is negative
     and significant, or significantly smaller than the paper's gain. Else we "cannot tell".

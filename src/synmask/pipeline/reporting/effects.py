@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
-from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
+from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all
 from synmask.pipeline.reporting.entries import ExperimentPlan, PagePlan, TrainingRun
 from synmask.pipeline.reporting.layout import probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
@@ -26,7 +26,7 @@ class Effect:
         add: the command that adds a seed to both sides; "" if no experiment of the page has them.
     """
 
-    found: Found
+    found: ContrastResult
     label: str
     rival: str
     seeds: str
@@ -110,7 +110,7 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
         experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
         labels = {name: label for one in experiments for name, label in one["systems"]}
         tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
-        groups: dict[tuple[str, str, str], list[Found]] = {}
+        groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
         for one in tested:
             groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
         corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
@@ -121,7 +121,7 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
 
 
 def _effect(
-    found: Found, labels: Mapping[str, str], experiments: Sequence[ExperimentPlan], runs: Runs
+    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[ExperimentPlan], runs: Runs
 ) -> Effect:
     name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
     seeds = runs.seeds(found.direction, found.system, name)
@@ -141,7 +141,9 @@ def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
 
 
-def _add_a_seed(found: Found, seeds: Mapping[int, Path], experiments: Sequence[ExperimentPlan]) -> str:
+def _add_a_seed(
+    found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[ExperimentPlan]
+) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for one in experiments:
         if found.system in dict(one["systems"]) and found.direction in one["directions"]:

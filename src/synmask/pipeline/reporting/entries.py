@@ -21,7 +21,7 @@ from synmask.pipeline.tasks import TASKS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
 TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
-RESULTS = Path("results")  # a folder per corpus
+RESULTS_FOLDER = Path("results")  # a folder per corpus
 LOG_LINES = 12
 FILES = {  # that a run's entry links to, if they exist
     "scores.json": "scores",
@@ -143,7 +143,7 @@ def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
     for direction, (system, label), seed in itertools.product(
         plan["directions"], plan["systems"], plan["seeds"]
     ):
-        folder = RESULTS / plan["corpus"] / direction / system / f"seed{seed}"
+        folder = RESULTS_FOLDER / plan["corpus"] / direction / system / f"seed{seed}"
         runs.append(TrainingRun(direction, system, label, seed, folder, *_read(folder / "scores.json")))
     return runs
 

@@ -13,7 +13,7 @@ from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned
 from synmask.pipeline.reporting.html import spread
 
-SHOWN = 30
+MAX_SENTENCES = 30
 Name = tuple[str, int]  # a system's label and a seed
 
 
@@ -48,7 +48,7 @@ def examples(
     language: str = "en",
     lowercase: bool = False,
 ) -> list[Example]:
-    """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
+    """MAX_SENTENCES sentences that the runs translate differently, the last system's largest gain first.
 
     All that differ are ordered by the gain in chrF of the last system over the first, in their first seeds,
     and sampled at equal steps, so that gains and losses are representative. A run's gain is over the first
@@ -79,7 +79,7 @@ def examples_of(
             first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
             ranked.append((first - other, index, text, expected, found))
     split, shown = words_of(language), []
-    for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
+    for _, index, text, expected, found in spread(sorted(ranked), MAX_SENTENCES):
         scores = [chrf.sentence_score(line, [expected]).score for line in found]
         words = [split(line) for line in (expected, *found)]
         reference_words, *found_words = (

@@ -20,7 +20,7 @@ from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.options import Json
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
-    RESULTS,
+    RESULTS_FOLDER,
     TRANSLATION_SCORES,
     ExperimentPlan,
     PagePlan,
@@ -165,7 +165,7 @@ def _translations(
     for direction in plan["directions"]:
         made = [run for run in runs if run.direction == direction and (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
-        folder = RESULTS / plan["corpus"] / direction / "text"
+        folder = RESULTS_FOLDER / plan["corpus"] / direction / "text"
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")

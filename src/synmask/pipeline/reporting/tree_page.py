@@ -24,7 +24,7 @@ from synmask.pipeline.reporting.tree_nodes import (
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
-SHOWN = 20  # sentences
+MAX_SENTENCES = 20  # sentences
 FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
@@ -60,7 +60,7 @@ def tree_page(
 
 
 def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
-    """The page of SHOWN sentences, evenly spaced from the shortest to the longest, with their trees.
+    """The page of MAX_SENTENCES sentences, evenly spaced from the shortest to the longest, with their trees.
 
     Sentences without words, of empty lines or failed parses, are left out. Without JavaScript every sentence
     unfolds by itself; with it, one is shown at a time.
@@ -75,7 +75,7 @@ def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]
 def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:
     lengths = [len(tree.leaves()) for tree in gold]  # 0: an empty line, or a failed parse
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
-    chosen = spread(order[lengths.count(0) :], SHOWN)
+    chosen = spread(order[lengths.count(0) :], MAX_SENTENCES)
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}
         sentence = sentence_of(gold[number], parses)

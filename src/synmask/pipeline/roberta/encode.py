@@ -11,7 +11,14 @@ from fairseq.data import Dictionary
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.files import UserError, line_key, write_json, writing
 from synmask.pipeline.options import CountOption, OneOrMore, TaskName
-from synmask.pipeline.roberta.encoded import COLUMNS, NONE, Encoded, read_encoded, syntax_file, write_encoded
+from synmask.pipeline.roberta.encoded import (
+    COLUMNS,
+    NO_POSITION,
+    Encoded,
+    read_encoded,
+    syntax_file,
+    write_encoded,
+)
 from synmask.pipeline.roberta.weights import load_dictionary
 from synmask.pipeline.syntax.pieces import Parsed, annotate, read_parsed
 from synmask.pipeline.tasks import TASKS
@@ -143,13 +150,13 @@ def _write_syntax(
     sentences = [text for example in texts for text in example]
     parses = [known[line_key(text)] for text in sentences if text.strip()]
     lengths, lost = iter(gpt2.lengths(_encoded(sentences, weights), weights)), 0
-    table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
+    table = np.full((len(encoded.tokens), COLUMNS), [NO_POSITION, NO_POSITION, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
             found, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
             places = found[:, :2]
-            places[places != NONE] += start
+            places[places != NO_POSITION] += start
             rows[start:end] = np.insert(found, 2, number, axis=1)
             lost += missed
     counts = {

@@ -18,7 +18,7 @@ from synmask.pipeline.files import UserError, raise_unreadable, writing
 from synmask.pipeline.roberta.weights import Weights
 
 COLUMNS = 4  # of the syntax
-NONE = -1
+NO_POSITION = -1
 
 
 @dataclass(frozen=True)

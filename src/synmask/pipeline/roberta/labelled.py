@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
 from synmask.pipeline.owner import check_start
 from synmask.pipeline.roberta.encoded import (
-    NONE,
+    NO_POSITION,
     Encoded,
     read_encoded,
     read_fitting,
@@ -34,7 +34,7 @@ from synmask.pipeline.training.trainer import fairseq_config
 def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     """A guide's input from annotations (n, 4) of examples: "words" (B, n, 4), -1 at pads."""
     words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
-    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
+    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NO_POSITION)}
 
 
 @dataclass(eq=False)

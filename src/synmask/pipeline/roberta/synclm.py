@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NONE = -1
+NO_TOKEN = -1
 TEMPERATURE = 0.1
 PHRASES = 0.15  # share of the heads that the phrase loss samples
 INSIDE, OUTSIDE = 3, 10  # maximum distance from the head, and from its phrase
@@ -22,14 +22,14 @@ SUBTREE = 10  # maximum number of tokens of a subtree
 SHIFTED = 30  # negatives of the tree loss
 HARDEST = 3  # negatives that count
 EPSILON = 1e-6
-# Samples of a loss, tokens by position, spans by their first and last token, padded with NONE: "anchors"
+# Samples of a loss, tokens by position, spans by their first and last token, padded with NO_TOKEN: "anchors"
 # (P,), tokens; "positives", of the phrase loss tokens (P,), of the tree loss spans (P, 2); "negatives",
 # tokens (P, OTHERS) or spans (P, SHIFTED, 2).
 Samples = dict[str, np.ndarray]
 
 
 def token_heads(words: np.ndarray) -> np.ndarray:
-    """(n,) the head of each token; its own position for a root, NONE for a token outside of trees.
+    """(n,) the head of each token; its own position for a root, NO_TOKEN for a token outside of trees.
 
     The head of a word's first token is the first token of the head word; the head of the word's other tokens
     is its first token.
@@ -38,13 +38,13 @@ def token_heads(words: np.ndarray) -> np.ndarray:
         words: (n, 4), annotations of an example (roberta/encoded.py).
     """
     places, own = np.arange(len(words)), words[:, 0].astype(np.int64)
-    return np.where(own == NONE, NONE, np.where(own == places, words[:, 1], own))
+    return np.where(own == NO_TOKEN, NO_TOKEN, np.where(own == places, words[:, 1], own))
 
 
 def spans(heads: np.ndarray) -> np.ndarray:
     """(n, 2) the first and the last descendant of each token, itself included."""
     found = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
-    for token in np.flatnonzero(heads != NONE):
+    for token in np.flatnonzero(heads != NO_TOKEN):
         above, seen = heads[token], {token}
         while above not in seen:  # ends at a root; words that share a sub-word can form a cycle
             found[above] = min(found[above, 0], token), max(found[above, 1], token)
@@ -59,7 +59,7 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
     If outside tokens lie beyond the positive, seen from the head, the positive is an anchor, too: it should
     be closer to the head than to them. A head's own head is never a negative.
     """
-    found, inner = spans(heads), np.flatnonzero(heads != NONE)
+    found, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen: list[tuple[int, int, np.ndarray]] = []
     for head in _heads(heads):
         (first, last), near = found[head], np.abs(inner - head) <= INSIDE
@@ -75,7 +75,7 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
         beyond = outside[(outside - inside) * (inside - head) > 0]
         chosen += [(head, inside, outside)] * bool(len(outside))
         chosen += [(inside, head, beyond)] * bool(len(beyond))
-    return _samples(chosen, np.full((len(chosen), OTHERS), NONE))
+    return _samples(chosen, np.full((len(chosen), OTHERS), NO_TOKEN))
 
 
 def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
@@ -83,7 +83,7 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
 
     Shifted spans are as long as the subtree, one token longer or (for subtrees of at least 4) one shorter.
     """
-    found, inner = spans(heads), np.flatnonzero(heads != NONE)
+    found, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen = []
     for head in _heads(heads):
         first, last = found[head]
@@ -94,7 +94,7 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
         if moved:
             picked = random.permutation(len(moved))[:SHIFTED]
             chosen.append((head, (first, last), [moved[place] for place in picked]))
-    return _samples(chosen, np.full((len(chosen), SHIFTED, 2), NONE))
+    return _samples(chosen, np.full((len(chosen), SHIFTED, 2), NO_TOKEN))
 
 
 def _samples(chosen: Sequence[tuple[int, Any, Sequence]], negatives: np.ndarray) -> Samples:
@@ -110,7 +110,7 @@ def _samples(chosen: Sequence[tuple[int, Any, Sequence]], negatives: np.ndarray)
 def _heads(heads: np.ndarray) -> np.ndarray:
     """The tokens that have dependents."""
     places = np.arange(len(heads))
-    return np.unique(heads[(heads != NONE) & (heads != places)])
+    return np.unique(heads[(heads != NO_TOKEN) & (heads != places)])
 
 
 def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tuple[int, int]]:
@@ -123,7 +123,7 @@ def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tupl
 def joined(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
     """The samples of all sentences of a batch (B, `length`), as positions in the flattened batch."""
     moved = [
-        {name: np.where(values == NONE, NONE, values + row * length) for name, values in part.items()}
+        {name: np.where(values == NO_TOKEN, NO_TOKEN, values + row * length) for name, values in part.items()}
         for row, part in enumerate(parts)
     ]
     return {name: torch.from_numpy(np.concatenate([one[name] for one in moved])) for name in moved[0]}
@@ -143,7 +143,7 @@ def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives
     anchor = rows[anchors]
     near = _divergence(anchor, rows[positives]) / TEMPERATURE
     far = _divergence(anchor[:, None], rows[negatives.clamp(min=0)]) / TEMPERATURE
-    far = far.masked_fill(negatives == NONE, float("-inf"))
+    far = far.masked_fill(negatives == NO_TOKEN, float("-inf"))
     return (near - torch.cat([near[:, None], far], dim=1).logsumexp(1)).mean()
 
 
@@ -175,11 +175,11 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
 
     def cosines(spans: Tensor) -> Tensor:  # (T, K, 2) → (T, K)
         inside = (around[:, None] >= spans[..., :1]) & (around[:, None] <= spans[..., 1:])
-        inside |= (spans == NONE).any(-1, keepdim=True)  # no span: any finite value, masked later
+        inside |= (spans == NO_TOKEN).any(-1, keepdim=True)  # no span: any finite value, masked later
         weights = products[:, None].masked_fill(~inside, float("-inf")).softmax(-1)
         return torch.cosine_similarity(anchor[:, None], weights @ window, dim=-1)
 
     near = cosines(positives[:, None]) / TEMPERATURE
-    far = (cosines(negatives) / TEMPERATURE).masked_fill((negatives == NONE).any(-1), float("-inf"))
+    far = (cosines(negatives) / TEMPERATURE).masked_fill((negatives == NO_TOKEN).any(-1), float("-inf"))
     hardest = far.topk(HARDEST, dim=1).values
     return -(near[:, 0] - torch.cat([near, hardest], dim=1).logsumexp(1)).mean()

@@ -15,7 +15,7 @@ from synmask.pipeline.files import UserError, raise_unreadable, read_lines, writ
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
-NONE = -1
+UNKNOWN = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
 BEFORE_END = 2000  # the distance before </s>: above that of any tree
 
@@ -35,7 +35,7 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
     word = starts.cumsum() - 1  # the word of each sub-word, `</s>` too
     first = starts.nonzero()[0]
     last = np.append(first[1:], len(starts)) - 1
-    table = np.full((len(starts), 3), NONE, dtype=np.int16)
+    table = np.full((len(starts), 3), UNKNOWN, dtype=np.int16)
     if heads is not None:
         own = np.arange(len(first))
         parent = np.append(np.asarray(heads, dtype=np.int64) - 1, own[-1])

@@ -17,7 +17,7 @@ from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.syntax.corenlp import unescaped
 from synmask.pipeline.syntax.treebank import FLAT
 
-NONE = -1
+NO_INDEX = -1
 BOM = "\ufeff"  # inside a text a space without width
 
 
@@ -88,13 +88,13 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
         Pieces that belong to no word have -1, -1, 0. A word without a piece of its own is merged with the
         word that its first piece belongs to.
     """
-    table = np.full((len(pieces), 3), [NONE, NONE, 0], dtype=np.int16)
+    table = np.full((len(pieces), 3), [NO_INDEX, NO_INDEX, 0], dtype=np.int16)
     if parsed is None:
         return table, 0
     spans = find_words(text, parsed.words)
     ends = list(accumulate(pieces))
-    owner = [NONE] * len(pieces)  # the word of each piece
-    first = [NONE] * len(spans)  # the first piece with a part of the word
+    owner = [NO_INDEX] * len(pieces)  # the word of each piece
+    first = [NO_INDEX] * len(spans)  # the first piece with a part of the word
     piece = 0
     for number, span in enumerate(spans):
         if span is None:
@@ -104,22 +104,22 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
         for inside in range(piece, len(ends)):
             if inside and ends[inside - 1] >= span[1]:
                 break
-            if first[number] == NONE:
+            if first[number] == NO_INDEX:
                 first[number] = inside
-            if owner[inside] == NONE:
+            if owner[inside] == NO_INDEX:
                 owner[inside] = number
-    begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NONE}
+    begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NO_INDEX}
     node = [  # the piece that represents each word
-        begins.get(number, begins[owner[index]]) if index != NONE else NONE
+        begins.get(number, begins[owner[index]]) if index != NO_INDEX else NO_INDEX
         for number, index in enumerate(first)
     ]
     heads: dict[int, int] = {}
     for number, head in enumerate(parsed.heads):
-        there = node[head - 1] if head else NONE
-        if node[number] not in (NONE, there) and there != NONE:
+        there = node[head - 1] if head else NO_INDEX
+        if node[number] not in (NO_INDEX, there) and there != NO_INDEX:
             heads.setdefault(node[number], there)
     for index, number in enumerate(owner):
-        if number != NONE:
+        if number != NO_INDEX:
             own = begins[number]
             table[index] = own, heads.get(own, own), punctuation(parsed.words[number])
     return table, spans.count(None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from synmask.pipeline.files import TryAgain, UserError, named_errors, named_reads
 
 BEAT = 20.0  # seconds between two signs of life
-PATIENCE = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
+STALE_SECONDS = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def _acquire(path: Path, myself: str) -> int:
             if _is(handle, path):  # otherwise its owner has finished and removed it
                 _sign(handle, path, myself)
                 if not certain:  # another process may have found it, too
-                    time.sleep(PATIENCE / 50)
+                    time.sleep(STALE_SECONDS / 50)
                     _check(path, myself)
                 return handle
         except BaseException:
@@ -129,10 +129,10 @@ def _is(handle: int, path: Path) -> bool:
 
 def _watch(handle: int, path: Path, owner: dict[str, str]) -> None:
     """Wait for a sign of life of the lock's owner; it raises a `TryAgain` if there is one."""
-    print(f"{path}: left by {_name(owner)}; watching it for {PATIENCE:.0f} s", file=sys.stderr)
-    before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + PATIENCE
+    print(f"{path}: left by {_name(owner)}; watching it for {STALE_SECONDS:.0f} s", file=sys.stderr)
+    before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + STALE_SECONDS
     while time.monotonic() < end and _is(handle, path):
-        time.sleep(PATIENCE / 100)
+        time.sleep(STALE_SECONDS / 100)
         with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
             if path.stat().st_mtime_ns != before:
                 raise _taken(path)

@@ -18,7 +18,7 @@ LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
 # millisecond and up to 1 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
 ROWS = 128
-NONE = -100  # torch's class that no token has
+IGNORE_INDEX = -100  # torch's class that no token has
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -184,7 +184,7 @@ def use_faster_modules(model: nn.Module) -> None:
 
 
 def smoothed_cross_entropy(
-    logits: Tensor, target: Tensor, smoothing: float = 0.0, ignored: int = NONE
+    logits: Tensor, target: Tensor, smoothing: float = 0.0, ignored: int = IGNORE_INDEX
 ) -> tuple[Tensor, Tensor]:
     """Label-smoothed cross-entropy as in fairseq, and plain cross-entropy: sums over tokens, in nats.
 
@@ -193,7 +193,7 @@ def smoothed_cross_entropy(
 
     Args:
         logits: (N, V).
-        target: (N,) classes; tokens of the class `ignored` (NONE: no class) do not count.
+        target: (N,) classes; tokens of the class `ignored` (IGNORE_INDEX: no class) do not count.
 
     Returns:
         The smoothed loss, and the plain loss (without a gradient).
@@ -207,7 +207,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: Any, logits: Tensor, target: Tensor, smoothing: float, ignored: int
     ) -> tuple[Tensor, Tensor]:
         lprobs = logits.log_softmax(-1, dtype=torch.float32)
-        counts = None if ignored == NONE else target.ne(ignored)
+        counts = None if ignored == IGNORE_INDEX else target.ne(ignored)
         ctx.each = smoothing / (logits.size(1) - 1)
         ctx.right = 1 - smoothing - ctx.each
         ctx.save_for_backward(lprobs, target, counts)

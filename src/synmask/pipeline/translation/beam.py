@@ -18,7 +18,7 @@ from synmask.pipeline.translation.steps import DecoderSteps, best
 from synmask.processor import CPU
 
 PAIRS = CPU.pairs
-LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
+MAX_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
 
 
 @cache
@@ -36,7 +36,7 @@ class Hypothesis(NamedTuple):
 class BeamSearch:
     """Beam search with one model, or with the mean probabilities of several models.
 
-    A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
+    A sentence is finished when `beam` hypotheses have ended, or after MAX_TOKENS tokens.
 
     With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU also those of
     the encoder and with the vocabulary. This may change a hypothesis. A CPU without AVX-512 for bf16 takes
@@ -53,7 +53,7 @@ class BeamSearch:
             _say_that_fp32_is_faster()
             precision = "fp32"
         self.products = Products(precision)
-        self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
+        self.longest = min([MAX_TOKENS, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:

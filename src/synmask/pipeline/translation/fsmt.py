@@ -32,7 +32,7 @@ sentences = tokenizer(["a sentence of the source language"], padding=True, retur
 print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
 """
 OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
-LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
+MAX_LENGTH = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
 PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection|guide)\.")
 
 
@@ -120,7 +120,7 @@ def _generation() -> dict[str, Any]:
         "num_beams": Decoding().beam,
         "length_penalty": Decoding().length_penalty,
         "early_stopping": True,
-        "max_length": LONGEST,
+        "max_length": MAX_LENGTH,
         "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
         "suppress_tokens": [1],  # <pad>
         **_special(Dictionary()),

@@ -48,9 +48,11 @@ from synmask.pipeline.workflow.slurm import (
 TRIED = "2.8.0"
 WARNING = 300  # seconds from SIGTERM to the time limit of a training
 UNREACHABLE = 600  # seconds for which sbatch may find no controller
-RETRY = 15  # seconds between two attempts then
+RETRY_SECONDS = 15  # seconds between two attempts then
 UNANSWERED = 60  # seconds for which one question for states is repeated
-SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
+# how a training's log ends
+STOPPED_AND_SAVED = "stopped by a signal, and saved"
+STOPPED_BEFORE = "stopped by a signal before"
 # States that more memory or time does not help against
 UNCHANGED = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
@@ -177,11 +179,11 @@ def _executor(plugin: Any) -> type:
             self.waits[job] += 1
             if self.waits[job] == 1:
                 self.logger.warning("SLURM's controller does not answer; jobs wait until it does")
-            for _ in range(RETRY):
+            for _ in range(RETRY_SECONDS):
                 if self.leaving:
                     return False
                 time.sleep(1)
-            return self.waits[job] * RETRY < UNREACHABLE
+            return self.waits[job] * RETRY_SECONDS < UNREACHABLE
 
         def report_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
             """Continue a training that saved; else say why a job failed, and whether to try it again."""
@@ -224,7 +226,7 @@ def _executor(plugin: Any) -> type:
             """Whether a training got on, saved and stopped because of a signal, but was not cancelled."""
             job = job_info.job
             cancelled = state_of(msg) == "CANCELLED"
-            return SAVED in self._last_line(job) and bool(job.restart_times) and not cancelled
+            return STOPPED_AND_SAVED in self._last_line(job) and bool(job.restart_times) and not cancelled
 
         def _last_line(self, job: Any) -> str:
             """The last line of a training's log, if it has written since it was submitted."""
@@ -236,7 +238,7 @@ def _executor(plugin: Any) -> type:
             job = job_info.job
             own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
             said = ended(msg, dict.fromkeys(own), job, self.site)
-            if BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
+            if STOPPED_BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
                 job.attempt = job.restart_times + 1
                 advice = f"raise {is_set_in(job, 'runtime')}: {asked(job, self.site)} are too few to train"
                 return f"{said}\n{advice}", []

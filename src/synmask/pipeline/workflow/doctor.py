@@ -19,7 +19,7 @@ from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.slurm import Site
 
-PATIENCE = 4  # seconds for an answer of a mirror, or of SLURM
+TIMEOUT_SECONDS = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
 
@@ -148,7 +148,7 @@ def _reachable(places: set[str]) -> dict[str, bool]:
         if "://" not in place:
             return os.path.isdir(os.path.expanduser(place))
         try:
-            requests.head(place, timeout=PATIENCE)
+            requests.head(place, timeout=TIMEOUT_SECONDS)
         except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
             return False
         return True
@@ -204,7 +204,7 @@ def _folder(site: Site) -> Finding:
     """Whether a node sees what is written here."""
     with tempfile.NamedTemporaryFile(dir=".") as file:
         path, wait = os.path.abspath(file.name), ["--wait", "-o", "/dev/null"]
-        done = _run(_sbatch(site, site.partition), *wait, "--wrap", f"test -e '{path}'", patience=120)
+        done = _run(_sbatch(site, site.partition), *wait, "--wrap", f"test -e '{path}'", timeout=120)
     if done is None:
         return False, "the short job did not end within 2 minutes: see `squeue --me`"
     if done.returncode:
@@ -212,8 +212,10 @@ def _folder(site: Site) -> Finding:
     return True, "a node sees this folder"
 
 
-def _run(command: list[str], *words: str, patience: float = PATIENCE) -> subprocess.CompletedProcess | None:
-    how = {"capture_output": True, "text": True, "timeout": patience, "check": False}
+def _run(
+    command: list[str], *words: str, timeout: float = TIMEOUT_SECONDS
+) -> subprocess.CompletedProcess | None:
+    how = {"capture_output": True, "text": True, "timeout": timeout, "check": False}
     try:
         return subprocess.run([*command, *words], **how)
     except (OSError, subprocess.TimeoutExpired):

@@ -13,7 +13,7 @@ from typing import Any
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.workflow import records
 
-SHOWN = 3  # names or values per reason
+MAX_NAMES = 3  # names or values per reason
 DIGEST = 16  # digits of a digest
 WORDS = 60  # characters of a value
 
@@ -122,8 +122,8 @@ def _read(text: Any) -> Any:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _short(text: str) -> str:

@@ -16,7 +16,7 @@ from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, fi
 from synmask.pipeline.tasks import SUBMISSION
 
 # files of each run that a page reads
-SHOWN = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
+PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
 
 
 class Targets:
@@ -219,7 +219,7 @@ class Targets:
         files += [path for path in read if path.endswith("/scores.json")]
         for name in self._page_experiments(page):
             files += self.experiment_tables(name)
-            files += [path for shown in SHOWN for path in self.run_files(name, shown)]
+            files += [path for shown in PAGE_FILES for path in self.run_files(name, shown)]
             files += self._test_texts(name)
             if "parsing" in self.entry(name).tables:
                 files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")

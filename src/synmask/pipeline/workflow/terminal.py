@@ -23,10 +23,12 @@ from synmask.pipeline.workflow.hours import TRAININGS
 TAIL = 16384  # bytes read from the end of a log
 END = 30  # lines shown of a failed job's log
 SKEW = 30  # seconds that a file system's clock may lag
-SHOWN = 3  # names per list
+MAX_NAMES = 3  # names per list
 MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
-AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
+RERUN_HINT = (
+    "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
+)
 
 
 # of Snakemake's command line
@@ -225,7 +227,7 @@ class WorkflowRun:
         else:
             failed = f"; failed: {some(sorted(self.failed))}" if self.failed else ""
             yield "stopped", f"{done} of {self.total} jobs are done, in {took}{failed}"
-            yield "to do", AGAIN.removeprefix("fix it, then ") if self.interrupted else AGAIN
+            yield "to do", RERUN_HINT.removeprefix("fix it, then ") if self.interrupted else RERUN_HINT
         if self.log:
             yield "log", self.log
         for path in self.made if done == self.total and not self.touching else ():
@@ -353,8 +355,8 @@ def amount(jobs: int, trainings: int) -> str:
 
 def some(names: list[str]) -> str:
     """The first few names, and the number of the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def duration(seconds: float) -> str:
