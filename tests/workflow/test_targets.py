@@ -190,7 +190,7 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
         "benchmarks": {"nlu-demo": {"resources": {"threads": 5}}},
         "weights": {"roberta-demo": {"pretrain": {"resources": {"threads": 7}}}},
     }
-    threads = jobs(over).need("threads")
+    threads = jobs(over).resource("threads")
     assert threads(wildcards(corpus="demo", system="grammar")) == 3
     assert threads(wildcards(experiment="demo", direction="de-en")) == 3
     assert threads(wildcards(benchmark="nlu-demo", task="predicate")) == 5

@@ -88,21 +88,23 @@ wildcard_constraints:
     number="((dev|test)-)?[0-9]+",
 
 
-def more(amount):
+def by_attempt(amount):
     """An amount of memory or minutes that further attempts ask for two and three times."""
-    return lambda wildcards, attempt: JOBS.more(amount(wildcards) if callable(amount) else amount, attempt)
+    return lambda wildcards, attempt: JOBS.for_attempt(
+        amount(wildcards) if callable(amount) else amount, attempt
+    )
 
 
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {
-    "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": more(JOBS.need("mem_mb")),
-    "runtime": JOBS.need("runtime"),
-    "gpu": JOBS.need("gpus"),
+    "cpus_per_task": JOBS.resource("threads"),
+    "mem_mb": by_attempt(JOBS.resource("mem_mb")),
+    "runtime": JOBS.resource("runtime"),
+    "gpu": JOBS.resource("gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
-    "checkpoint_minutes": JOBS.need("checkpoint_minutes"),
-    "tensorboard": JOBS.need("tensorboard"),
+    "checkpoint_minutes": JOBS.resource("checkpoint_minutes"),
+    "tensorboard": JOBS.resource("tensorboard"),
     "any_code": int(CONFIG.any_code),
 }
 
@@ -129,8 +131,8 @@ def again(rule, folder):
 
 # Resources of the steps that use a model.
 USING = {
-    "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": more(JOBS.need("mem_mb")),
+    "cpus_per_task": JOBS.resource("threads"),
+    "mem_mb": by_attempt(JOBS.resource("mem_mb")),
     "gpu": lambda wildcards: min(1, JOBS.resources(wildcards).gpus),
 }
 

@@ -12,7 +12,7 @@ rule demo_corpus:
     log:
         CORPUS / "logs/demo_corpus.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.having("corpora", "generate")),
+        corpus=any_of(JOBS.entries_with("corpora", "generate")),
     group:
         "text"
     resources:
@@ -57,11 +57,11 @@ rule prepare:
     log:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.having("corpora", "format")),
-    threads: JOBS.need("threads")
+        corpus=any_of(JOBS.entries_with("corpora", "format")),
+    threads: JOBS.resource("threads")
     resources:
-        mem_mb=more(8000),
-        runtime=more(240),
+        mem_mb=by_attempt(8000),
+        runtime=by_attempt(240),
     params:
         code=JOBS.code("prepare"),
         format=lambda wildcards: JOBS.corpus(wildcards).format,
@@ -87,7 +87,7 @@ rule text:
         **JOBS.preparing("text"),
     params:
         code=JOBS.code("text"),
-        own=JOBS.own(JOBS.raw_text("source"), JOBS.raw_text("target")),
+        own=JOBS.inputs_checksum(JOBS.raw_text("source"), JOBS.raw_text("target")),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

@@ -16,7 +16,7 @@ rule decode:
         RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **USING,
     params:

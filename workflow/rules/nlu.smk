@@ -8,7 +8,7 @@ rule demo_task:
     log:
         TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.having("benchmarks", "generate")),
+        benchmark=any_of(JOBS.entries_with("benchmarks", "generate")),
     localrule: True
     params:
         code=JOBS.code("demo-task"),
@@ -27,11 +27,11 @@ rule glue_task:
     log:
         TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*JOBS.having("benchmarks", "generate")})),
+        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*JOBS.entries_with("benchmarks", "generate")})),
     localrule: True
     params:
         code=JOBS.code("glue"),
-        own=JOBS.own(JOBS.task_sources),
+        own=JOBS.inputs_checksum(JOBS.task_sources),
         rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
@@ -68,11 +68,11 @@ rule finetune:
         model=TUNED / "best.pt",
     log:
         TUNED / "train.log",
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **TRAINING,
         again=again("finetune", TUNED),
-        keep_checkpoints=JOBS.need("keep_checkpoints"),
+        keep_checkpoints=JOBS.resource("keep_checkpoints"),
     params:
         code=JOBS.code("finetune"),
         identity=JOBS.tuned_model,
@@ -102,7 +102,7 @@ rule predict:
         TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **USING,
     params:
@@ -127,7 +127,7 @@ rule predict_test:
         chosen=TASK / "{system}/test/{part}.json",
     log:
         TASK / "{system}/logs/predict_test.{part}.log",
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **USING,
     params:

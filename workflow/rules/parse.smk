@@ -14,7 +14,7 @@ rule parse:
         system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **USING,
     params:
@@ -40,7 +40,7 @@ rule parseval:
         "evaluate"
     params:
         code=JOBS.code("parseval"),
-        own=JOBS.own(lambda wildcards: JOBS.gold(wildcards).values()),
+        own=JOBS.inputs_checksum(lambda wildcards: JOBS.gold(wildcards).values()),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
@@ -66,7 +66,7 @@ rule tree_page:
     localrule: True
     params:
         code=JOBS.code("tree-page"),
-        own=JOBS.own(gold_trees),
+        own=JOBS.inputs_checksum(gold_trees),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:

@@ -85,7 +85,7 @@ rule predict_templates:
         PREDICTOR / "{split}.{target}",
     log:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **USING,
     params:

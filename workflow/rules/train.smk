@@ -18,7 +18,7 @@ rule train:
         history=RUN / "history.csv",
     log:
         RUN / "train.log",
-    threads: JOBS.need("threads")
+    threads: JOBS.resource("threads")
     resources:
         **TRAINING,
         again=again("train", RUN),
@@ -50,7 +50,7 @@ rule average:
     group:
         "evaluate"
     resources:
-        keep_checkpoints=JOBS.need("keep_checkpoints"),
+        keep_checkpoints=JOBS.resource("keep_checkpoints"),
     params:
         code=JOBS.code("average"),
         settings=JOBS.run_settings,

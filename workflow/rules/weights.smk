@@ -9,11 +9,11 @@ rule convert_roberta:
     log:
         WEIGHTS / "logs/convert_roberta.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "huggingface", "url")),
+        weights=any_of(JOBS.entries_with("weights", "huggingface", "url")),
     localrule: True
     params:
         code=JOBS.code("convert-roberta"),
-        own=JOBS.own(JOBS.fetched_weights),
+        own=JOBS.inputs_checksum(JOBS.fetched_weights),
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
         or f"{CONFIG.data_dir}/{wildcards.weights}",
         output=folder_of("output"),
@@ -27,7 +27,7 @@ rule demo_text:
     log:
         WEIGHTS / "logs/demo_text.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "pretrain")),
+        weights=any_of(JOBS.entries_with("weights", "pretrain")),
         split=any_of(TRAINED),
     localrule: True
     params:
@@ -45,12 +45,12 @@ rule learn_gpt2_bpe:
     log:
         WEIGHTS / "logs/learn_gpt2_bpe.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "pretrain")),
+        weights=any_of(JOBS.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
         code=JOBS.code("learn-gpt2-bpe"),
-        own=JOBS.own(JOBS.pretraining_text("train")),
+        own=JOBS.inputs_checksum(JOBS.pretraining_text("train")),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -67,12 +67,12 @@ rule encode_text:
     log:
         WEIGHTS / "logs/encode_text.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "pretrain")),
+        weights=any_of(JOBS.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
         code=JOBS.code("encode-text"),
-        own=JOBS.own(JOBS.pretraining_text("train"), JOBS.pretraining_text("valid")),
+        own=JOBS.inputs_checksum(JOBS.pretraining_text("train"), JOBS.pretraining_text("valid")),
         weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
         output=folder_of("output"),
     shell:
@@ -91,8 +91,8 @@ rule pretrain:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "pretrain")),
-    threads: JOBS.need("threads")
+        weights=any_of(JOBS.entries_with("weights", "pretrain")),
+    threads: JOBS.resource("threads")
     resources:
         **TRAINING,
         again=again("pretrain", WEIGHTS),
@@ -123,12 +123,12 @@ rule encode_parses:
     log:
         WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "continued")),
+        weights=any_of(JOBS.entries_with("weights", "continued")),
         split=any_of(TRAINED),
     localrule: True
     params:
         code=JOBS.code("encode-parses"),
-        own=JOBS.own(JOBS.continued_parses),
+        own=JOBS.inputs_checksum(JOBS.continued_parses),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
@@ -149,8 +149,8 @@ rule continue_pretraining:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.having("weights", "continued")),
-    threads: JOBS.need("threads")
+        weights=any_of(JOBS.entries_with("weights", "continued")),
+    threads: JOBS.resource("threads")
     resources:
         **TRAINING,
         again=again("continue_pretraining", WEIGHTS),

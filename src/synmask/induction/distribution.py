@@ -23,8 +23,13 @@ from synmask.processor import CPU
 # Scaled heights are exponentiated centred on the middle of their range r: e^(-r/2) ... e^(r/2) must fit the
 # floating type with room to spare for the gradients, which are up to n^2 times larger.
 _ROOM = 0.8
-# Stands for infinity where that would give NaN: no distance or height comes near.
-_BEYOND = 1e30
+# Infinities, but finite, since inf - inf is NaN. No distance or height of a token comes near the first; each
+# is so much larger than those before it that it alone decides a sum or maximum with them.
+_BORDER = 1e30  # the gap at a sentence's end and beside a pad: above every height
+_OVER_BORDERS = 1e2 * _BORDER  # above borders, so that none cuts it off
+_NO_SPAN = 1e4 * _BORDER  # subtracted where right < left: below all else, even from _OVER_BORDERS
+# A pad's depth in P_D: its own span, where the largest gap is about -_NO_SPAN, must leave it out, too.
+_PAD_DEPTH = 1e7 * _BORDER
 
 
 def height_range(dtype: torch.dtype) -> float:
@@ -123,14 +128,14 @@ class _NegativeMargin(torch.autograd.Function):
     def forward(ctx: Any, distance: Tensor, height: Tensor, padding: Tensor | None) -> Tensor:
         n = height.size(1)
         if padding is not None:  # a span with a pad is the lowest, and never cut off
-            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BEYOND)
-            height = height.masked_fill(padding, 1e2 * _BEYOND)
-        border = F.pad(distance, (1, 1), value=_BEYOND)
+            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BORDER)
+            height = height.masked_fill(padding, _OVER_BORDERS)
+        border = F.pad(distance, (1, 1), value=_BORDER)
         below = _ones_above(n, height)[:, :-1].mT
-        highest, token = torch.add(height[:, None, :], below, alpha=-1e4 * _BEYOND).cummax(-1)
+        highest, token = torch.add(height[:, None, :], below, alpha=-_NO_SPAN).cummax(-1)
         spare = highest - torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
         # No proper span: the whole sentence, which has two borders beyond it, and l > r.
-        spare = F.threshold(spare, -0.1 * _BEYOND, 0, inplace=True)
+        spare = F.threshold(spare, -0.1 * _BORDER, 0, inplace=True)
         least, span = spare.flatten(1).min(1, keepdim=True)
         left, right = span // n, span % n + 1
         nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
@@ -217,8 +222,8 @@ class _InPyTorch(torch.autograd.Function):
         height_scale: Tensor,
     ) -> Tensor:
         if padding is not None:  # a pad is beyond the sentence, and its own constituent is empty
-            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BEYOND)
-            height = height.masked_fill(padding, -1e7 * _BEYOND)
+            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], _BORDER)
+            height = height.masked_fill(padding, -_PAD_DEPTH)
         batch, n = height.shape
         triangles = lower, upper, above = _triangles(height)
         farthest, where = _range_maximum(distance, lower)
@@ -287,7 +292,7 @@ def _weights(logits: Tensor) -> tuple[Tensor, Tensor]:
 
     And their exponentials, in the exact range and centred on its middle.
     """
-    logits = F.threshold(logits.sub_(logits.amax(1, keepdim=True)), -_BEYOND, 0, inplace=True)
+    logits = F.threshold(logits.sub_(logits.amax(1, keepdim=True)), -_BORDER, 0, inplace=True)
     exact = logits.clamp(min=-height_range(logits.dtype))
     return logits, torch.sub(exact, exact.amin(1, keepdim=True), alpha=0.5).exp_()
 
@@ -317,5 +322,5 @@ def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
 
     And (B, n, n): the token after that gap, 0 for i >= j. `lower` is of `_triangles`.
     """
-    gap_before = F.pad(distance, (1, 0), value=1e2 * _BEYOND)  # above all that a row has where j <= i
-    return torch.add(gap_before[:, None, :], lower, alpha=-1e4 * _BEYOND).cummax(-1)
+    gap_before = F.pad(distance, (1, 0), value=_OVER_BORDERS)  # above all that a row has where j <= i
+    return torch.add(gap_before[:, None, :], lower, alpha=-_NO_SPAN).cummax(-1)

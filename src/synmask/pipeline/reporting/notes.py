@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -10,18 +9,16 @@ from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
+from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
-
-if TYPE_CHECKING:
-    from synmask.pipeline.reporting.tables import Cell
 
 
 def notes(
     plan: Plan,
     published: Published,
-    cells: Sequence["Cell"],
+    cells: Sequence[Cell],
     runs: pd.DataFrame,
     make: str,
 ) -> list[str]:
@@ -45,7 +42,7 @@ def notes(
     return [part for part in parts if part]
 
 
-def _how_to_read(plan: Plan, cells: Sequence["Cell"]) -> str:
+def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     parts = []
     runs = {tuple(seeds) for column in plan["columns"] for seeds in column["runs"].values()} - {(0,)}
     if runs:  # of more than trivial baselines, which have seed 0
@@ -69,7 +66,7 @@ def _how_to_read(plan: Plan, cells: Sequence["Cell"]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _marks(plan: Plan, cells: Sequence["Cell"]) -> str:
+def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
@@ -88,13 +85,13 @@ def _marks(plan: Plan, cells: Sequence["Cell"]) -> str:
     return f"{marks} against {label}, {text}. Not corrected for the number of comparisons."
 
 
-def _untested(cells: Sequence["Cell"]) -> str:
+def _untested(cells: Sequence[Cell]) -> str:
     untested = (cell for cell in cells if cell.baseline and cell.p is None)
     names = (f"{cell.label} {arrow(cell.column)}" for cell in untested)
     return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 
-def _published(published: Published, cells: Sequence["Cell"]) -> str:
+def _published(published: Published, cells: Sequence[Cell]) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Json
 from synmask.pipeline.reporting import runs as results
+from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
@@ -32,33 +33,6 @@ OF_RUN = [*results.RUN, *results.COSTS, "device_hours", "memory", *results.SCORE
 OF_RUN += results.SIGNATURES
 FOR_NOTES = ["overlap", "counts", *results.OUTPUTS]  # and tests
 Counts = Callable[[str, Path], Sequence[np.ndarray] | None]
-
-
-@dataclass(kw_only=True)
-class Cell(Value):
-    """One system, column and metric: the published number and the result of our runs.
-
-    Attributes:
-        origin: of the published number: measured or quoted.
-        baseline: None: nothing to test. Beside a baseline, p is None if a run has no counts by sentence.
-        p: the larger of `p_test_set` and `p_seeds`, if there are several seeds.
-        best: among our means; in a sweep: the system that validation chooses.
-    """
-
-    corpus: str
-    column: str
-    metric: str
-    system: str
-    label: str
-    published: float | None
-    published_text: str | None
-    origin: str | None
-    paper: str | None
-    median: float | None
-    baseline: str | None
-    p_test_set: float | None
-    p_seeds: float | None
-    best_published: bool = False
 
 
 def write_table(

@@ -15,10 +15,10 @@ from synmask.pipeline.workflow.hours import Clock
 from synmask.pipeline.workflow.sources import Asked, contents, digest
 
 Wildcards = Any  # Snakemake's, as attributes
-Told = Callable[[Wildcards], Any]
+WildcardsFunction = Callable[[Wildcards], Any]
 VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
-LONGEST = 1023  # sub-words: fairseq's 1024 positions without that of </s>
+MAX_SUBWORDS = 1023  # sub-words: fairseq's 1024 positions without that of </s>
 # Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 4 s or less for a step, 6 s for
 # learn_bpe; 40 to 160 MB, 550 MB for binarise. Snakemake itself takes 400 MB in each job.
 PAIRS_A_MINUTE = {"learn_bpe": 10_000, "": 20_000}
@@ -42,14 +42,14 @@ class Jobs:
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
-    def code(self, verb: str, *, guided: bool = True) -> Told:
+    def code(self, verb: str, *, guided: bool = True) -> WildcardsFunction:
         """A digest of the code behind a verb, with what the job asks for; or for a model without a guide.
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
         return lambda wildcards: digest(verb, self.asked(wildcards, guided=guided))
 
-    def own(self, *inputs: Told) -> Told:
+    def inputs_checksum(self, *inputs: WildcardsFunction) -> WildcardsFunction:
         """A checksum of the user's own files and folders among these inputs.
 
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
@@ -121,12 +121,12 @@ class Jobs:
             return "corpora", self.config.plain_experiments[wildcards.experiment].corpus, "resources"
         return "corpora", wildcards.corpus, "resources"
 
-    def need(self, name: str) -> Told:
+    def resource(self, name: str) -> WildcardsFunction:
         """One of the `resources`, as a number."""
         return lambda wildcards: int(getattr(self.resources(wildcards), name))
 
     @staticmethod
-    def more(amount: int, attempt: int) -> int:
+    def for_attempt(amount: int, attempt: int) -> int:
         """Memory or minutes of an attempt: a job that failed may have had too little."""
         return amount * min(max(attempt, 1), MOST_TIMES)
 
@@ -138,16 +138,18 @@ class Jobs:
             return self._clock.number_of_pairs(wildcards.corpus, language) or UNKNOWN_PAIRS
 
         def minutes(wildcards: Wildcards, attempt: int) -> int:
-            return self.more(3 + pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""]), attempt)
+            return self.for_attempt(
+                3 + pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""]), attempt
+            )
 
         def memory(wildcards: Wildcards, attempt: int) -> int:
             stanford = rule == "tokenise" and self.tokeniser(wildcards) == "stanford"
             least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
-            return self.more(least + pairs(wildcards) // 200, attempt)
+            return self.for_attempt(least + pairs(wildcards) // 200, attempt)
 
         return {"runtime": minutes, "mem_mb": memory}
 
-    def having(self, section: str, *keys: str) -> list[str]:
+    def entries_with(self, section: str, *keys: str) -> list[str]:
         """Names of the entries of a section (corpora, benchmarks, weights) that have one of these keys."""
         entries = getattr(self.config, section).items()
         return [name for name, entry in entries if any(getattr(entry, key) is not None for key in keys)]
@@ -157,16 +159,16 @@ class Jobs:
     def corpus(self, wildcards: Wildcards) -> Corpus:
         return self.config.corpora[wildcards.corpus]
 
-    def section(self, name: str, **how: Any) -> Told:
-        """A section of a corpus' settings as JSON; `how`: keys to include or exclude."""
-        return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **how))
+    def section(self, name: str, **kwargs: Any) -> WildcardsFunction:
+        """A section of a corpus' settings as JSON; `kwargs`: keys to include or exclude."""
+        return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **kwargs))
 
     def pairs(self, wildcards: Wildcards) -> str | None:
         """The expected number of pairs of a split, as JSON."""
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
-    def raw_text(self, side: str) -> Told:
+    def raw_text(self, side: str) -> WildcardsFunction:
         """The raw text of a corpus' split; side: "source" or "target"."""
         return lambda w: self.config.raw_files(w.corpus, w.split, getattr(w, side))
 
@@ -187,7 +189,7 @@ class Jobs:
 
     def most_subwords(self, wildcards: Wildcards) -> int | None:
         """The maximum length of a sentence that a model will translate; None: nothing translates it."""
-        return LONGEST if wildcards.split != "train" and wildcards.language == wildcards.source else None
+        return MAX_SUBWORDS if wildcards.split != "train" and wildcards.language == wildcards.source else None
 
     def kept_lines(self, wildcards: Wildcards) -> list[str]:
         """The record of the lines that `clean` kept; none for splits that are not cleaned."""
@@ -210,7 +212,7 @@ class Jobs:
         """The options class of a system's guide: what it reads and induces."""
         return self.config.systems[wildcards.system].kind
 
-    def annotations(self, *splits: str) -> Told:
+    def annotations(self, *splits: str) -> WildcardsFunction:
         """The annotations of these splits, if the system reads any."""
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return lambda wildcards: files if self.guide(wildcards).reads else []
@@ -240,7 +242,7 @@ class Jobs:
 
     # ---- templates of the target --------------------------------------------------------------------------
 
-    def if_templated(self, *paths: str) -> Told:
+    def if_templated(self, *paths: str) -> WildcardsFunction:
         """These files for systems that read templates of the target; none for others."""
         return lambda wildcards: paths if self.guide(wildcards).templates else []
 
@@ -269,7 +271,7 @@ class Jobs:
     def pretraining_settings(self, wildcards: Wildcards) -> str:
         return as_json(_settings(self.pretraining(wildcards)))
 
-    def pretraining_text(self, split: str) -> Told:
+    def pretraining_text(self, split: str) -> WildcardsFunction:
         """The text of a pre-training: files of the user's, or generated."""
         generated = [f"{WEIGHTS}/generated/{split}.txt"]
         return lambda wildcards: [*self.pretraining(wildcards).text.get(split, generated)]
@@ -302,11 +304,11 @@ class Jobs:
         name = wildcards.weights
         return self.config.weights_sources(name) or self.config.weights[name].huggingface
 
-    def of_parts(self, path: str) -> Told:
+    def of_parts(self, path: str) -> WildcardsFunction:
         """This file for each part of a task that is predicted."""
         return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
 
-    def of_seeds(self, name: str) -> Told:
+    def of_seeds(self, name: str) -> WildcardsFunction:
         """This file of a system's run with each seed of a task."""
         path = TUNED / name
         return lambda w: [filled(path, seed=seed) for seed in self.config.benchmark_seeds(w.benchmark)]
@@ -322,7 +324,7 @@ class Jobs:
         entry = self.task(wildcards)
         return {**entry.rows, **entry.test_rows}[wildcards.part]
 
-    def submitted(self, name: str) -> Told:
+    def submitted(self, name: str) -> WildcardsFunction:
         """This file of a system's answers to each test set of a benchmark, in the order of `SUBMISSION`."""
         return lambda wildcards: [
             f"{BENCHMARK}/{task}/{{system}}/test/{part}.{name}" for task, part in SUBMISSION.values()
@@ -357,7 +359,7 @@ class Jobs:
         part = self.parsed_parts(wildcards)[0]
         return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
 
-    def task_syntax(self, *parts: str) -> Told:
+    def task_syntax(self, *parts: str) -> WildcardsFunction:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
 
         def files(wildcards: Wildcards) -> list[str]:
