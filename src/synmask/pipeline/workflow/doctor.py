@@ -19,7 +19,7 @@ from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.slurm import Site
 
-TIMEOUT_SECONDS = 4  # seconds for an answer of a mirror, or of SLURM
+TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
 
@@ -148,7 +148,7 @@ def _reachable(places: set[str]) -> dict[str, bool]:
         if "://" not in place:
             return os.path.isdir(os.path.expanduser(place))
         try:
-            requests.head(place, timeout=TIMEOUT_SECONDS)
+            requests.head(place, timeout=TIMEOUT)
         except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
             return False
         return True
@@ -212,9 +212,7 @@ def _folder(site: Site) -> Finding:
     return True, "a node sees this folder"
 
 
-def _run(
-    command: list[str], *words: str, timeout: float = TIMEOUT_SECONDS
-) -> subprocess.CompletedProcess | None:
+def _run(command: list[str], *words: str, timeout: float = TIMEOUT) -> subprocess.CompletedProcess | None:
     how = {"capture_output": True, "text": True, "timeout": timeout, "check": False}
     try:
         return subprocess.run([*command, *words], **how)

@@ -4,7 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 
-TIMEOUT_SECONDS = 10  # seconds for an answer of SLURM's
+TIMEOUT = 10  # seconds for an answer of SLURM's
 UNITS = ("MB", "CPU", "GPU")
 
 
@@ -16,9 +16,7 @@ def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int
     """
     command = ["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%m %c %G"]
     try:
-        said = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=TIMEOUT_SECONDS
-        ).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
         return []
     found = re.findall(r"^(\d+)\+? (\d+)\+? (.*)$", said, re.M)

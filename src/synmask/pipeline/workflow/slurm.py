@@ -22,7 +22,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
-from synmask.pipeline.workflow.nodes import TIMEOUT_SECONDS, lacking, nodes_of, shortage
+from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 EARLY = 60  # seconds by which SLURM may send a signal too early
@@ -251,9 +251,7 @@ def time_used(number: str) -> float | None:
     """The seconds for which a job ran, up to now or to its end; None if SLURM no longer knows them."""
     command = ["squeue", "--noheader", "--states=all", "--format=%M", f"--jobs={number}"]
     try:
-        said = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=TIMEOUT_SECONDS
-        ).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", said.strip())
