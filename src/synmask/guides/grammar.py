@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from synmask.bf16 import product
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
@@ -86,7 +87,7 @@ class GrammarGuide(Guide):
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
-            mask = torch.bmm(weights.expand(len(mask), -1, -1), mask.flatten(2)).view(scores.shape)
+            mask = product(weights.expand(len(mask), -1, -1), mask.flatten(2)).view(scores.shape)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
         return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)

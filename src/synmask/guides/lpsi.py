@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmask.bf16 import in_float32, lacking, product
 from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
 from synmask.options import LpsiOptions
@@ -57,7 +58,8 @@ class LpsiGuide(Guide):
         """x (B, n, d) → distances and gates."""
         n = x.size(1)
         after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-        states = self.tower(x, src_mask=after if self.causal else None, src_key_padding_mask=padding)
+        masks = {"src_mask": after if self.causal else None, "src_key_padding_mask": padding}
+        states = in_float32(self.tower, x, **masks).to(x.dtype) if lacking(x) else self.tower(x, **masks)
         distance = self.output(states).float().mT
         factor = F.logsigmoid(self.options.temperature * (distance[..., :, None] - distance[..., None, :]))
         outside = padding[:, None, None, :]
@@ -82,7 +84,9 @@ class LpsiGuide(Guide):
         if self.options.sync == "none":
             return None
         induced, real = inputs.target.distance.mean(1), ~inputs.target.padding
-        carried = (inputs.cross_attention.float() @ inputs.source.distance.mean(1)[..., None]).squeeze(-1)
+        carried = product(inputs.cross_attention.float(), inputs.source.distance.mean(1)[..., None]).squeeze(
+            -1
+        )
         order = (induced[:, :, None] - induced[:, None, :]).sign()
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)

@@ -181,4 +181,5 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
         query, key, value = self.inputs(x)[:, None].chunk(3, dim=-1)
         bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
-        return self.output(F.scaled_dot_product_attention(query, key, value, attn_mask=bias).squeeze(1))
+        attended = computed(F.scaled_dot_product_attention, query, key, value, bias)
+        return self.output(attended.squeeze(1))
