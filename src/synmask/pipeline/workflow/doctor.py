@@ -25,7 +25,7 @@ Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
 @dataclass(frozen=True)
 class Training:
-    """What some trainings of a target ask for, and the function that says where one of these is set."""
+    """The requests of some trainings of a target, and the function that says where one of these is set."""
 
     resources: Resources
     is_set_in: Callable[[str], str]
