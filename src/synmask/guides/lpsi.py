@@ -84,9 +84,8 @@ class LpsiGuide(Guide):
         if self.options.sync == "none":
             return None
         induced, real = inputs.target.distance.mean(1), ~inputs.target.padding
-        carried = product(inputs.cross_attention.float(), inputs.source.distance.mean(1)[..., None]).squeeze(
-            -1
-        )
+        distance = inputs.source.distance.mean(1)[..., None]
+        carried = product(inputs.cross_attention.float(), distance).squeeze(-1)
         order = (induced[:, :, None] - induced[:, None, :]).sign()
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
