@@ -82,6 +82,12 @@ def test_a_model_without_a_run_has_a_card_without_numbers(tmp_path):
     assert "## Training" not in card
 
 
+def test_a_model_that_was_moved_keeps_its_name(tmp_path):
+    origin = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {}}
+    card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [], origin)
+    assert "# grammar, demo de-en, seed 1\n" in card
+
+
 def test_a_card_has_its_words_without_docstrings(tmp_path):
     """As under python -OO."""
     call = (

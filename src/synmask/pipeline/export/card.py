@@ -5,10 +5,11 @@ All numbers come from the run's folder, where the model lies; what is missing th
 
 import ast
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -23,7 +24,14 @@ BASELINE = "transformer"
 HEAD = "---\n# license: yours to fill in before you publish this model\n"
 
 
-def model_card(path: Path, header: dict[str, Any], system: Any, usage: str, limits: Sequence[str]) -> str:
+def model_card(
+    path: Path,
+    header: dict[str, Any],
+    system: Any,
+    usage: str,
+    limits: Sequence[str],
+    origin: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """The card of the model in the file `path`.
 
     Args:
@@ -31,16 +39,23 @@ def model_card(path: Path, header: dict[str, Any], system: Any, usage: str, limi
         system: the part of its settings that says how syntax guides it (`Guidance`).
         usage: Python code that loads the folder "exported".
         limits: sentences on what it cannot do.
+        origin: the run that the model file carries, which names it where no scores lie beside it.
     """
     run = path.parent
     scores = read_object(run / "scores.json") if (run / "scores.json").exists() else {}
-    where = scores.get("direction", scores.get("task"))
-    title = f"{scores['system']}, {scores['corpus']} {where}, seed {scores['seed']}" if scores else path.stem
+    title = _title(scores or origin) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     head = HEAD + yaml.safe_dump({"library_name": "transformers", "tags": tags} | header, sort_keys=False)
     parts = [f"{head}---\n\n# {title}", _what(system), *_results(run, scores), *_training(run, scores)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"
+
+
+def _title(run: Mapping[str, Any]) -> str | None:
+    if not {"system", "corpus", "seed"} <= run.keys():
+        return None
+    where = run.get("direction", run.get("task"))
+    return f"{run['system']}, {run['corpus']} {where}, seed {run['seed']}"
 
 
 def _what(system: Any) -> str:

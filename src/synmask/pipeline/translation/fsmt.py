@@ -19,7 +19,7 @@ from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.text.tokenise import moses_code
-from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.average import read_model, ready
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -50,7 +50,8 @@ def export_translation(path: Path, folder: Path) -> str | None:
     Raises:
         UserError: it is no model file, or the model needs a parser or a second model.
     """
-    model, task, text = load_model(path)
+    saved = read_model(path)
+    model, task, text = ready(saved, path)
     system = task.settings.system
     keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
     languages = [moses_code(language) for language in (text.source, text.target)]
@@ -62,7 +63,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
         "vocab-tgt.json": _vocabulary(task.tgt_dict),
     }
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
-    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system))
+    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system), saved.get("run", {}))
     missing = _why_not_tokenized(text)
     if missing is None:
         files |= _tokenizer(text, languages, system.left_pad_source)
