@@ -144,7 +144,7 @@ def test_threads_memory_and_mirrors_rerun_nothing(built, restore):
 def test_a_guides_code_reruns_its_systems(built):
     code = built.folder / "src/synmask/guides/grammar.py"
     before = code.read_text()
-    code.write_text(before + "\n# changed\n")
+    code.write_text(before + "\nCHANGED = True\n")
     try:
         trained = {output for rule, output in built.planned(warm=False) if rule == "train"}
     finally:
@@ -183,7 +183,7 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     assert (pair / "pascal/seed1/scores.json").exists()
     code = built.folder / "src/synmask/pipeline/syntax/annotations.py"
     before = code.read_text()
-    code.write_text(before + "\n# changed\n")
+    code.write_text(before + "\nCHANGED = True\n")
     try:
         scores = [f"{RUNS}/{system}/seed1/scores.json" for system in ("pascal", "grammar")]
         jobs = built.planned(*scores, warm=False)
