@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from synmask.induction.parser import GrammarParser, as_product
+from synmask.induction.parser import GrammarParser, _sums, _sums_at_once, as_product
 
 D = 6
 
@@ -208,3 +208,10 @@ def test_the_convolution_as_one_product_is_torchs(kernel):
         found.append((result, *gradients))
     for ours, theirs in zip(*found, strict=True):
         assert torch.allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 9])
+def test_gradients_of_windows_are_the_same_on_processors_and_gpus(kernel):
+    grad = torch.randn(2, 5, kernel * 3, dtype=torch.float64)
+    shape = torch.Size((2, 5 + kernel - 1, 3))
+    assert torch.allclose(_sums(grad, shape, kernel), _sums_at_once(grad, shape, kernel))

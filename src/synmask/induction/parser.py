@@ -154,12 +154,24 @@ class _Windows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        length = grad.size(1)
-        padded = grad.new_zeros(ctx.shape)
-        # token by token: `unfold_backward` takes 2 to 5 times as long on a CPU
-        for place, part in enumerate(grad.chunk(ctx.kernel, dim=2)):
-            padded[:, place : place + length] += part
-        return padded[:, ctx.before : ctx.before + length], None
+        padded = (_sums if grad.is_cpu else _sums_at_once)(grad, ctx.shape, ctx.kernel)
+        return padded[:, ctx.before : ctx.before + grad.size(1)], None
+
+
+def _sums(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+    """The gradient of windows (B, n, kernel * d) -> that of the padded states, of `shape`.
+
+    On a CPU, `_sums_at_once` takes 2 to 5 times as long. On a GPU, this launches operators for each place.
+    """
+    padded = grad.new_zeros(shape)
+    for place, part in enumerate(grad.chunk(kernel, dim=2)):
+        padded[:, place : place + grad.size(1)] += part
+    return padded
+
+
+def _sums_at_once(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+    windows = grad.unflatten(2, (kernel, -1)).mT
+    return torch.ops.aten.unfold_backward(windows, shape, 1, kernel, 1)
 
 
 class SelfAttention(nn.Module):
