@@ -50,3 +50,9 @@ def test_another_version_is_named_and_left_alone():
     first, *_, last = last_lines(OTHER_VERSION)
     assert first.startswith("note: fairseq 0.13.0 has not been tried")
     assert last.startswith("ValueError: mutable default <class 'fairseq.")  # its own behaviour
+
+
+def test_the_root_logger_is_left_alone():
+    code = "import logging, synmask.pipeline.training; print(logging.getLogger().handlers)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "[]\n"

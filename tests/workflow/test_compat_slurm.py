@@ -143,6 +143,7 @@ def reported(tmp_path):
         job = Job(
             rule=SimpleNamespace(name="train"), is_group=lambda: False, log=[str(log)], resources={"runtime": 30},
             output=["results/demo/de-en/grammar/seed1/train.json"], threads=1, attempt=1, restart_times=retries,
+            wildcards=SimpleNamespace(seed="1"),
         )  # fmt: skip
         executor = object.__new__(_executor(SimpleNamespace(Executor=Upstream)))
         executor.submitted, executor.errors = [], []

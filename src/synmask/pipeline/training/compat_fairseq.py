@@ -53,8 +53,18 @@ def _accept_dataclass_defaults() -> Iterator[None]:
         dataclasses._process_class = original
 
 
+@contextlib.contextmanager
+def _keep_root_logger() -> Iterator[None]:
+    """Undo what fairseq's modules do to the root logger, which would print the messages of all libraries."""
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
 def _import_fairseq() -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _keep_root_logger():
         warnings.simplefilter("ignore")
         import fairseq.checkpoint_utils
         import fairseq.data
