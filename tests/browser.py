@@ -6,6 +6,7 @@ Windows of Debian's `chromium` are at least 500 pixels wide, those of its `chrom
 import json
 import socket
 import subprocess
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -58,7 +59,8 @@ class Browser:
         self.unread, self.calls, self.events = b"", 0, []
 
     def close(self) -> None:
-        self.call("Browser.close")
+        with suppress(AssertionError, OSError):  # it may end before it answers
+            self.call("Browser.close")
         self.process.wait()
 
     def open(self, path: Path, script: str, *, width: int, scripts: bool, part: str) -> Page:

@@ -22,6 +22,8 @@ LEFT = {
     "synmask/pipeline/workflow/slurm.py: job._resources",
     "synmask/pipeline/workflow/slurm.py: workflow._executor_plugin",
 }
+# The last of a set of functions that a loop of the package's went through.
+BY_CHANCE = {"scipy.sparse._data.npfunc"}
 # Imports the modules that it reads, then prints every function, class and property of other packages: its name, and
 # where its code stands.
 LOOK = """
@@ -86,7 +88,7 @@ def test_importing_our_modules_changes_no_other_package():
         for name in with_ours[owner].keys() & alone[owner].keys()
         if with_ours[owner][name] != alone[owner][name]
     ]
-    assert changed == []
+    assert {*changed} <= BY_CHANCE
 
 
 def changes(tree):

@@ -233,8 +233,18 @@ def _commands(output):
             named += line.split(": ", 1)[1].split(", ")
         elif line.startswith("Shell command: ") and "synmask " in line:
             words = shlex.split(line[line.index("synmask ") :])
-            found[tuple(itertools.takewhile(lambda word: word not in ("2>", ">>", ">"), words[1:]))] = named
+            found[_command(itertools.takewhile(lambda word: word not in ("2>", ">>", ">"), words[1:]))] = (
+                named
+            )
     return found
+
+
+def _command(words):
+    """A command by its words, without the number behind --again, which --forceall changes."""
+    words = [*words]
+    if "--again" in words:
+        del words[words.index("--again") + 1]
+    return tuple(words)
 
 
 def _check_read(project, target):
@@ -246,7 +256,9 @@ def _check_read(project, target):
     commands, verbs = _commands(project.snakemake("-np", "--forceall", target).output), set()
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
-        if (named := commands.get(tuple(found["words"][1:]))) is None:  # of another target or configuration
+        if (
+            named := commands.get(_command(found["words"][1:]))
+        ) is None:  # of another target or configuration
             continue
         read = {str(Path(file).relative_to(project.folder)) for file in found["read"] if os.path.isfile(file)}
         known = tuple(f"{name}/" for name in named)

@@ -127,7 +127,7 @@ def longer(demo, new_project, name):
 
 def frozen(project):
     """Stop the training's process after an epoch, so that what comes next comes in its middle; return the process."""
-    wait_for((project.folder / RUN / "history.csv").exists)
+    wait_for(lambda: [*(project.folder / RUN).glob("checkpoints/*/history.csv")])
     process = int(next(process for verb, process, _ in calls(project) if verb == "train"))
     os.kill(process, signal.SIGSTOP)
     return process

@@ -155,7 +155,6 @@ def _check_language_understanding(config: Config) -> None:
         for system, weights in entry.weights_of.items():
             check_known((*path, "weights_of"), "system", system, config.systems)
             check_known((*path, "weights_of", system), "weights", weights, config.weights)
-        _check_continued(config, entry.weights_of.values(), name)
         columns: dict[str, str] = {}
         for task, values in entry.tasks.items():
             here, known = (*path, "tasks", task), GLUE if entry.generate is None else GENERATED
@@ -167,6 +166,7 @@ def _check_language_understanding(config: Config) -> None:
             if (other := columns.setdefault(values.column, task)) != task:
                 what = f"{values.column!r} is that of {other!r}; give it its own"
                 raise Fault((*here, "column"), what)
+        _check_continued(config, entry.weights_of.values(), name)
 
 
 def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> None:
@@ -175,7 +175,6 @@ def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> 
     scored = {
         prefix
         for task, entry in tasks.items()
-        if "train" in entry.rows
         for part in (*entry.parts, *entry.test_rows)
         for prefix in config.task_parses(benchmark, task, part)
     }
