@@ -491,7 +491,7 @@ def test_workers_draw_other_dropout_masks_as_the_docs_say(corpus, tmp_path, sett
     settings["training"] |= {
         "batch": {"gpus": 2, "updates": 1, "tokens": 27},
         "dropout": 0.3,
-        "max_epochs": 1,
+        "max_epochs": 2,
     }
     losses = []
     for processes in (1, 2):
