@@ -1,4 +1,3 @@
-import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -164,7 +163,3 @@ def test_a_model_is_the_same_from_its_settings_and_from_the_whole_configuration(
     assert short == TransformerConfig.from_namespace(whole.model)
     assert short.encoder.layers == settings["model"]["encoder_layers"]
     assert short.dropout == settings["training"]["dropout"]
-
-
-def test_fairseq_brings_no_models_that_nothing_here_uses():
-    assert not [name for name in sys.modules if name.startswith("fairseq.models.wav2vec")]
