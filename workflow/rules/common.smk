@@ -109,14 +109,17 @@ TRAINING = {
 }
 
 
+FORCED = "SYNMASK_FORCED"  # an environment variable
+
+
 @cache
 def forced():
     """The rules and files that the user forces, "*" for all. Snakemake does not tell them to the processes of jobs."""
     if workflow.is_main_process:
         dag = workflow.dag_settings
         named = [*dag.forcerun, *(dag.targets if dag.forcetargets else ()), *("*" if dag.forceall else "")]
-        os.environ["SYNMASK_FORCED"] = "\n".join(named)
-    return os.environ.get("SYNMASK_FORCED", "").split("\n")
+        os.environ[FORCED] = "\n".join(named)
+    return os.environ.get(FORCED, "").split("\n")
 
 
 def again(rule, folder):
@@ -127,6 +130,10 @@ def again(rule, folder):
         return int(rule in forced() or "*" in forced() or run in map(os.path.dirname, forced()))
 
     return asked
+
+
+def gold_trees(wildcards):
+    return TARGETS.gold_trees(wildcards.experiment, wildcards.direction)
 
 
 # Resources of the steps that use a model.

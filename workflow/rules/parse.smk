@@ -48,10 +48,6 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
-def gold_trees(wildcards):
-    return TARGETS.gold_trees(wildcards.experiment, wildcards.direction)
-
-
 TREES = FIGURES / "{experiment}-{direction}-trees.html"
 
 
