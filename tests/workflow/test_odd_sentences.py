@@ -39,7 +39,7 @@ def test_the_whole_workflow_takes_odd_sentences(project):
     assert parse["unparsed"] == sum(empty)
     assert parse["punctuation"]["by_characters"] == 2
     page = (project.folder / "results/figures/demo-de-en-trees.html").read_text()
-    assert '"tree-text">3. Ja<' in page
-    assert not re.search(r"tree-text\">\d+\. <", page)
+    assert '"tree-text" dir="auto">3. Ja<' in page
+    assert not re.search(r"tree-text\" dir=\"auto\">\d+\. <", page)
     assert "(no words)" in project.synmask("tree", "--system", "grammar", "--number", "1")
     assert (project.folder / "results/report.html").exists()
