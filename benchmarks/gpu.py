@@ -87,8 +87,8 @@ def distribution(size):
 def training(size, corpus, precision, backend=None):
     """Steps of translation systems at a corpus's model size, and of stock fairseq."""
     systems = ("transformer", "grammar") if backend else size.systems
-    how = {"device": DEVICE, "precision": precision, "backend": backend}
-    found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **how)
+    kwargs = {"device": DEVICE, "precision": precision, "backend": backend}
+    found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **kwargs)
     return [asdict(cost) for cost in found]
 
 
@@ -145,8 +145,8 @@ def attempt(function, arguments):
         try:
             return pool.submit(function, *arguments).result(), ""
         except Exception as error:  # the report names it
-            told = " ".join(str(error).split())[:200]
-            return [], f"{type(error).__name__}: {told}"
+            message = " ".join(str(error).split())[:200]
+            return [], f"{type(error).__name__}: {message}"
 
 
 def markdown(rows):

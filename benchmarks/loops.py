@@ -76,8 +76,8 @@ def trained(name, data, languages, settings, threads):
     words = ["--data", str(data), "--source", source, "--target", target, "--settings", settings]
     with tempfile.TemporaryDirectory() as place:
         if name == STOCK:
-            seconds, memory, said = run([__file__, "--stock", place, *words, "--threads", str(threads)])
-            return seconds, memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", said)[-1])
+            seconds, memory, output = run([__file__, "--stock", place, *words, "--threads", str(threads)])
+            return seconds, memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", output)[-1])
         words += ["--run", place, "--seed", "1", "--keep", "1", "--threads", str(threads)]
         seconds, memory, _ = run(["-m", "synmask.pipeline.cli", "train", *words])
         last = (Path(place) / "history.csv").read_text().splitlines()

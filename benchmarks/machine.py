@@ -48,11 +48,11 @@ def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
     child = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    said = child.stdout.read()
+    output = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)
     if status:
-        sys.exit(f"{' '.join(command)} failed: {said[-500:]}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said
+        sys.exit(f"{' '.join(command)} failed: {output[-500:]}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output
 
 
 def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:

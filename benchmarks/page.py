@@ -60,8 +60,8 @@ def main():
         if done.returncode:
             failed.append(name)
             return found[0]
-        said = done.stdout.splitlines()
-        table = [line for line in said if line.startswith("|")] or said
+        output = done.stdout.splitlines()
+        table = [line for line in output if line.startswith("|")] or output
         print(*beside_stock(name, table), sep="\n", flush=True)
         return "\n".join([head.strip(), *table, end])
 

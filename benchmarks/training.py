@@ -34,19 +34,19 @@ SIZES = {  # of the vocabularies
 }
 
 
-def costs(names, corpus, sentences, length, steps, **how):
-    """The cost of a step of each system; `how`: a Rival's device, precision, and backend of torch.compile."""
-    return compare([rival(name, corpus, sentences, length, **how) for name in names], steps)
+def costs(names, corpus, sentences, length, steps, **kwargs):
+    """The cost of a step of each system; `kwargs`: a Rival's device, precision, and compile backend."""
+    return compare([rival(name, corpus, sentences, length, **kwargs) for name in names], steps)
 
 
-def rival(name, corpus, batch, length, **how):
+def rival(name, corpus, batch, length, **kwargs):
     """A system of config.yaml at this corpus's size, or another library's model."""
     config = load(read_all(project_files(ROOT)))
     direction = "-".join(config.corpora[corpus].languages[:2])
     stock = name in (STOCK, EXACT)
     system = "transformer" if stock or name == MARIAN else name
     if name == EXACT:
-        how["precision"] = "fp32"
+        kwargs["precision"] = "fp32"
     settings = config.run_settings(corpus, direction, system)
     cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
@@ -68,7 +68,8 @@ def rival(name, corpus, batch, length, **how):
     else:
         model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
         criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
-    return Rival(name, model, criterion, sample(batch, length, SIZES[corpus], settings.system, name), **how)
+    batches = sample(batch, length, SIZES[corpus], settings.system, name)
+    return Rival(name, model, criterion, batches, **kwargs)
 
 
 def sample(batch, length, sizes, system, name):
@@ -144,8 +145,8 @@ def main():
     names = [STOCK, MARIAN] if args.precision == "fp32" else [EXACT, STOCK]
     print(machine.described("torch", "fairseq", "transformers", device=device, threads=args.threads))
     print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {args.precision}\n")
-    how = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}
-    costs([*names, *args.systems], args.corpus, args.sentences, args.length, args.steps, **how)
+    kwargs = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}
+    costs([*names, *args.systems], args.corpus, args.sentences, args.length, args.steps, **kwargs)
 
 
 if __name__ == "__main__":

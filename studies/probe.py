@@ -84,10 +84,10 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
         check_words(trees, parses)
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
-    said = [parse for parse in parses if parse.tokens]
-    if any(parse.heads is None or not parse.heights or not parse.parents for parse in said):
+    message = [parse for parse in parses if parse.tokens]
+    if any(parse.heads is None or not parse.heights or not parse.parents for parse in message):
         raise UserError(f"{predicted}: no heights, heads and parents; this system induces constituents alone")
-    if not all(map(math.isfinite, itertools.chain.from_iterable(parse.distances for parse in said))):
+    if not all(map(math.isfinite, itertools.chain.from_iterable(parse.distances for parse in message))):
         raise UserError(f"{predicted}: an infinite distance; a probe reads numbers alone")
     truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
     sentences = [

@@ -63,11 +63,11 @@ class StudyRuns(Runs):
         return [read_json(path) for path in self.seeds(direction, system, "heads.json").values()]
 
 
-def contrast_of(system: str, metric: str, baseline: str = "", trivial: str = "", **more: Any) -> Contrast:
+def contrast_of(system: str, metric: str, baseline: str = "", trivial: str = "", **kwargs: Any) -> Contrast:
     """A contrast as claims.yaml gives it."""
     row = HEADS[metric][trivial] if metric in HEADS else "induced"
     rival = {"rival": baseline or trivial, "trivial": bool(trivial), "row": row}
-    return Contrast(system=system, metric=metric, **rival, **more)
+    return Contrast(system=system, metric=metric, **rival, **kwargs)
 
 
 def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
@@ -78,15 +78,15 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
-    asked = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    runs = StudyRuns(existing(filled(RUN_FOLDER, corpus=asked["corpus"]), results))
+    study = yaml.safe_load(claims.read_text(encoding="utf-8"))
+    runs = StudyRuns(existing(filled(RUN_FOLDER, corpus=study["corpus"]), results))
     contrasts = [
-        (claim["name"], contrast_of(**one)) for claim in asked["claims"] for one in claim["contrasts"]
+        (claim["name"], contrast_of(**one)) for claim in study["claims"] for one in claim["contrasts"]
     ]
     found = compare_all([contrast for _, contrast in contrasts], runs)
     named = [(name, one) for (name, _), group in zip(contrasts, found, strict=True) for one in group]
     if not named:
-        raise UserError(f"{results}/{asked['corpus']}: no runs of any contrast; run them first")
+        raise UserError(f"{results}/{study['corpus']}: no runs of any contrast; run them first")
     write_lines(Path(f"{output}.md"), claim_table(named, runs.directions()))
     table = pd.DataFrame([{"claim": name} | asdict(one) for name, one in named])
     write_csv(output, table.drop(columns=["ours", "theirs"]))
@@ -125,10 +125,10 @@ def run_table(runs: Runs) -> pd.DataFrame:
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
     table["valid_perplexity"] = [*map(perplexity, paths)]
     table["minutes"] = table["train_seconds"] / 60
-    columns, more = [*RUN, *OF_RUN], [*map(read_json, paths)]
-    if any("perplexity" in run for run in more):  # else made before it was stored
-        table["perplexity"] = [run.get("perplexity", {}).get("test") for run in more]
-        table["processor"] = [run.get("processor") for run in more]
+    columns, saved = [*RUN, *OF_RUN], [*map(read_json, paths)]
+    if any("perplexity" in run for run in saved):  # else made before it was stored
+        table["perplexity"] = [run.get("perplexity", {}).get("test") for run in saved]
+        table["processor"] = [run.get("processor") for run in saved]
         columns += ["perplexity", "processor"]
     return table[columns]
 

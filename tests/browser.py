@@ -26,14 +26,14 @@ class Page(HTMLParser):
     """A page as the browser left it.
 
     Attributes:
-        said: the answer of a test's script, as text.
+        result: the answer of a test's script, as text.
         console: messages: the page's own, and of what failed.
         elements: (tag, attributes), in order.
     """
 
-    def __init__(self, html: str, said: str, console: list[str]) -> None:
+    def __init__(self, html: str, result: str, console: list[str]) -> None:
         super().__init__()
-        self.html, self.said, self.console, self.elements = html, said, console, []
+        self.html, self.result, self.console, self.elements = html, result, console, []
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -87,12 +87,12 @@ class Browser:
         call("Page.navigate", url=path.as_uri() + part)
         self.wait_for("Page.loadEventFired")
         question = f"(async () => String(await (() => {{ {script} }})()))()"
-        said = call("Runtime.evaluate", expression=question, awaitPromise=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
+        output = call("Runtime.evaluate", expression=question, awaitPromise=True)
+        assert "exceptionDetails" not in output, output["exceptionDetails"]
         html = call("Runtime.evaluate", expression="document.documentElement.outerHTML")
         console = [text for event in self.events if (text := message(event))]
         self.call("Target.disposeBrowserContext", **context)
-        return Page(html["result"]["value"], said["result"]["value"], console)
+        return Page(html["result"]["value"], output["result"]["value"], console)
 
     def call(self, method: str, session: str | None = None, **words) -> dict:
         """The browser's answer to a command; events that come before it are kept."""

@@ -31,7 +31,7 @@ def chromium(request, tmp_path_factory):
 def open_page(chromium, tmp_path_factory):
     """Open an HTML file, with nothing beside it, `width` pixels wide, and run a script in it once it is there.
 
-    The script is the body of a function; what it returns, if need be by a promise, is the result's `said`.
+    The script is the body of a function; what it returns, if need be by a promise, is the page's `result`.
     `scripts=False` runs none of the page's own scripts, `part` goes to an anchor.
     """
 

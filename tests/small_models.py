@@ -47,9 +47,9 @@ GRAMMAR = {
 }
 
 
-def model_text(codes: str = "", **more) -> ModelText:
+def model_text(codes: str = "", **kwargs) -> ModelText:
     """How a model's input is made of German text."""
-    return ModelText(source="de", target="en", codes=codes, vocabulary=None, **more)
+    return ModelText(source="de", target="en", codes=codes, vocabulary=None, **kwargs)
 
 
 typed = RunSettings.model_validate
@@ -146,9 +146,9 @@ def fit(data, run, settings, *, keep, templates=(), processes=None, **training):
     from synmask.pipeline.options import TrainingOptions
     from synmask.pipeline.translation.train import train
 
-    how = {"keep": keep, "templates": templates, "processes": processes}
+    kwargs = {"keep": keep, "templates": templates, "processes": processes}
     options = TrainingOptions(**{"seed": 1} | training)
-    train(data=data, run=run, source="de", target="en", settings=settings, **how, training=options)
+    train(data=data, run=run, source="de", target="en", settings=settings, **kwargs, training=options)
 
 
 def folder_of(run):

@@ -122,8 +122,8 @@ def test_a_based_on_corpus_may_have_other_files_of_the_same_source(values, chang
 
 def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
     name = "test_2017_flickr.de.gz"
-    own = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
-    values["corpora"]["mine"] = {"based_on": "multi30k", **own}
+    options = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
+    values["corpora"]["mine"] = {"based_on": "multi30k", **options}
     url, checksum = load(values, FILES).origin("multi30k", name)
     assert url.endswith(f"/{name}")
     assert checksum == "0" * 64
@@ -167,8 +167,11 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
 
 def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
     values["corpora"]["multi30k"]["trees"] = {"valid": "gold/v.{language}", "test": "gold/t.{language}"}
-    own = {"files": {"test": "test_2017_flickr.{language}.gz"}}
-    values["corpora"] |= {"other": {"based_on": "multi30k", **own}, "mine": {"based_on": "multi30k", **OWN}}
+    options = {"files": {"test": "test_2017_flickr.{language}.gz"}}
+    values["corpora"] |= {
+        "other": {"based_on": "multi30k", **options},
+        "mine": {"based_on": "multi30k", **OWN},
+    }
     values["experiments"] = {"demo": values["experiments"]["demo"]}
     values["tables"] = {}
     config = load(values, FILES)
@@ -198,8 +201,8 @@ def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
 def test_a_table_shows_trees_or_translations(values):
     table = {"title": "T", "experiments": ["demo"], "systems": ["grammar", "grammar-nobpe"]}
     values["tables"]["mine"] = table | {"metrics": ["sacrebleu", "f1"]}
-    said = "tables.mine: some metrics are of trees, others not; make a table of each"
-    assert said in refused(values)
+    message = "tables.mine: some metrics are of trees, others not; make a table of each"
+    assert message in refused(values)
 
 
 def test_downloaded_files_have_no_folders(values):
@@ -261,8 +264,8 @@ def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
     small = config.model_of("multi30k-small", "transformer")
     wide = config.model_of("multi30k-small", "transformer-wide-small")
     layers = small.encoder_layers + small.decoder_layers
-    more = layers * (wide.ffn_dim - small.ffn_dim) * (2 * small.embed_dim + 1)
-    assert more == pytest.approx(8_307_908 - 6_005_760, rel=0.002)
+    difference = layers * (wide.ffn_dim - small.ffn_dim) * (2 * small.embed_dim + 1)
+    assert difference == pytest.approx(8_307_908 - 6_005_760, rel=0.002)
 
 
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
@@ -280,7 +283,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         (lambda v: v["systems"]["distance-tuned"]["training"].update(dropuot=0), "systems.distance-tuned.training.dropuot: unknown key 'dropuot'; did you mean 'dropout'?"),
         (lambda v: v["systems"]["grammar-tuned"].update(training={"mlm_weight": 0.1}), "systems.grammar-tuned: training.mlm_weight: a system's share is its own key, mlm_weight"),
@@ -356,10 +359,10 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["training"].update(lr="fast"), "training.lr: must be a number (given: 'fast')"),
     ],
 )  # fmt: skip
-def test_faults_are_one_line_with_file_and_key(values, change, said):
+def test_faults_are_one_line_with_file_and_key(values, change, expected):
     change(values)
     message = refused(values)
-    assert said.removeprefix("--config: ") in message, message
+    assert expected.removeprefix("--config: ") in message, message
 
 
 def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
@@ -372,16 +375,16 @@ def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3\n", "line 3: the key 'a' is given twice"),
         ("a: [1\n", "line 2: not YAML"),
         ("- a\n", "expected keys and values, found a list"),
     ],
 )
-def test_faulty_yaml(tmp_path, text, said):
+def test_faulty_yaml(tmp_path, text, message):
     (tmp_path / "mine.yaml").write_text(text)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         read_yaml(tmp_path / "mine.yaml")
 
 
@@ -392,17 +395,17 @@ def test_a_target_that_cannot_be_scored_here(values, monkeypatch, code):
     experiment = {"title": "M", "corpus": "mine", "directions": [f"de-{code}"], "systems": ["grammar"]}
     values["experiments"]["mine"] = experiment
     monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: None)
-    said = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
-    assert f"experiments.mine.directions: {said}" in refused(values)
+    message = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
+    assert f"experiments.mine.directions: {message}" in refused(values)
     monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: name)
     load(values, FILES)
 
 
-def sweep(values, setting, *tried, systems=("grammar",), **more):
+def sweep(values, setting, *tried, systems=("grammar",), **kwargs):
     values["experiments"]["demo"] |= {
         "systems": [*systems],
         "sweep": {"setting": setting, "values": tried},
-    } | more
+    } | kwargs
 
 
 def test_config_yaml_shows_the_defaults_as_they_are(values):
@@ -439,12 +442,12 @@ def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
 
 
 def test_a_sweep_wins_over_the_corpus_option_that_it_varies(values):
-    own = {"de-en": {"heads": 2}, "en-de": {"heads": 1, "ignore": 0.4}}
-    values["corpora"]["demo"]["options"] = {"pascal": own}
+    options = {"de-en": {"heads": 2}, "en-de": {"heads": 1, "ignore": 0.4}}
+    values["corpora"]["demo"]["options"] = {"pascal": options}
     sweep(values, "options.heads", 3, 4, systems=("pascal",), tables=["translation"])
     config = load(values, FILES)
     names = ("pascal", "pascal-heads-3", "pascal-heads-4")
-    runs = {way: [config.options("demo", way, name) for name in names] for way in own}
+    runs = {way: [config.options("demo", way, name) for name in names] for way in options}
     assert {way: [run.heads for run in found] for way, found in runs.items()} == {
         "de-en": [2, 3, 4],
         "en-de": [1, 3, 4],
@@ -473,8 +476,8 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
     ):
         changed = copy.deepcopy(values)
         changed["weights"][f"roberta-{entry}-synclm"]["continued"]["parses"]["train"] = [prefix]
-        said = f"weights.roberta-{entry}-synclm.continued.parses: {prefix}: its systems are scored on these sentences"
-        assert said in refused(changed)
+        message = f"weights.roberta-{entry}-synclm.continued.parses: {prefix}: its systems are scored on these sentences"
+        assert message in refused(changed)
 
 
 def test_a_training_depends_on_the_decoding_of_its_corpus_if_it_decodes(values):
@@ -511,7 +514,7 @@ def test_only_numbers_have_a_figure(values):
 
 
 @pytest.mark.parametrize(
-    ("setting", "tried", "systems", "said"),
+    ("setting", "tried", "systems", "message"),
     [
         ("mlm_weight", [1.5], ["grammar"], "experiments.demo.sweep.mlm_weight: must be below 1 or 'corpus' (given: 1.5)"),
         ("mlm_weigth", [0.5], ["grammar"], "experiments.demo.sweep.mlm_weigth: unknown key 'mlm_weigth'; did you mean 'mlm_weight'?"),
@@ -523,16 +526,16 @@ def test_only_numbers_have_a_figure(values):
         ("mlm_weight", [[1]], ["grammar"], "experiments.demo.sweep.values.0"),
     ],
 )  # fmt: skip
-def test_faults_of_a_sweep_are_one_line(values, setting, tried, systems, said):
+def test_faults_of_a_sweep_are_one_line(values, setting, tried, systems, message):
     sweep(values, setting, *tried, systems=systems)
-    assert said in refused(values)
+    assert message in refused(values)
 
 
 def test_a_sweep_takes_no_systems_name(values):
     values["systems"]["grammar-layers-2"] = {"guide": "lisa"}
     sweep(values, "options.layers", 2)
-    said = "systems.grammar-layers-2: experiment 'demo' sweeps to this name; take another"
-    assert said in refused(values)
+    message = "systems.grammar-layers-2: experiment 'demo' sweeps to this name; take another"
+    assert message in refused(values)
 
 
 GUIDE = {"mask_rate": 0.0, "mlm_weight": 0.0}

@@ -188,7 +188,7 @@ def test_no_failure_to_read_is_taken_for_damage(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fails", "said"),
+    ("fails", "message"),
     [
         (
             lambda: multiprocessing.get_context("spawn").Lock(),
@@ -198,12 +198,12 @@ def test_no_failure_to_read_is_taken_for_damage(tmp_path):
         (lambda: refuse(), "reading or writing: "),
     ],
 )
-def test_a_fault_without_a_file_names_what_was_done(monkeypatch, fails, said):
+def test_a_fault_without_a_file_names_what_was_done(monkeypatch, fails, message):
     for place, name in ((synchronize._multiprocessing, "SemLock"), (subprocess, "_fork_exec")):
         monkeypatch.setattr(place, name, refuse)
     with pytest.raises(OSError) as error:  # noqa: PT011
         fails()
-    assert machine_fault(error.value) == f"{said}No space left on device"
+    assert machine_fault(error.value) == f"{message}No space left on device"
 
 
 def refuse(*_, **__):
@@ -214,9 +214,9 @@ def refuse(*_, **__):
 def test_standard_output_is_named_where_it_fails(buffered):
     call = "import synmask.pipeline.cli as cli; cli.main(['help'])"
     with open("/dev/full", "w") as full:
-        how = {"stdout": full, "stderr": subprocess.PIPE, "text": True, "check": False}
+        kwargs = {"stdout": full, "stderr": subprocess.PIPE, "text": True, "check": False}
         done = subprocess.run(
-            [sys.executable, "-c", call], env={**os.environ, "PYTHONUNBUFFERED": buffered}, **how
+            [sys.executable, "-c", call], env={**os.environ, "PYTHONUNBUFFERED": buffered}, **kwargs
         )
     assert done.stderr.splitlines()[0] == "synmask: standard output: No space left on device"
     assert done.returncode != 0

@@ -48,13 +48,13 @@ def imports(path):
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def own(path):
+def place_of(path):
     return room(path.relative_to(ROOT).parts)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_downwards(path):
-    here, floors = own(path)
+    here, floors = place_of(path)
     for name in imports(path):
         if name.startswith("synmask."):
             other, theirs = room(tuple(name.split(".")[1:]))
@@ -66,7 +66,7 @@ def test_imports_go_downwards(path):
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in FILES if own(path)[1] is METHOD and path.stem != "__main__"],
+    [path for path in FILES if place_of(path)[1] is METHOD and path.stem != "__main__"],
     ids=lambda path: path.stem,
 )
 def test_the_method_imports_pytorch_alone(path):
@@ -78,7 +78,7 @@ def test_the_method_imports_pytorch_alone(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_fairseq_stays_in_the_rooms_that_train(path):
-    if own(path)[0] not in FAIRSEQ:
+    if place_of(path)[0] not in FAIRSEQ:
         assert not [name for name in imports(path) if name.split(".")[0] == "fairseq"]
 
 
@@ -86,7 +86,7 @@ def test_fairseq_stays_in_the_rooms_that_train(path):
 def test_no_circles_among_the_rooms(floors):
     arrows = set()
     for path in FILES:
-        here, mine = own(path)
+        here, mine = place_of(path)
         for name in imports(path) if mine is floors else ():
             other, theirs = room(tuple(name.split(".")[1:]))
             if name.startswith("synmask.") and theirs is floors and other not in ("", here):

@@ -149,8 +149,8 @@ def test_jobs_of_slurm_do_not_wait_for_each_other():
 
 
 def test_a_folder_of_another_user_is_refused(monkeypatch):
-    own = os.getuid()
-    monkeypatch.setattr(gpus.os, "getuid", lambda: own + 1)
+    user = os.getuid()
+    monkeypatch.setattr(gpus.os, "getuid", lambda: user + 1)
     with pytest.raises(UserError, match="belongs to another user"), gpus.lease(1):
         pass
 

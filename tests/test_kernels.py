@@ -49,14 +49,14 @@ def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path)
     program = program.replace("SOURCE", str(tmp_path / "clone/synmask/induction/kernel.cpp"))
     environment = {"PYTHONPATH": f"{tmp_path}/clone:{tmp_path}/image", "PATH": "/usr/bin:/bin"}
 
-    def said():
+    def output_of():
         run = [sys.executable, "-c", program]
         return subprocess.run(run, env=environment, text=True, capture_output=True, check=True).stdout
 
     where = tmp_path / "clone/synmask/kernels.py"
-    assert said().endswith(f"{where}\n")
+    assert output_of().endswith(f"{where}\n")
     shutil.copy(built[0], tmp_path / "image/synmask/induction")
-    assert said() == f"True {where}\n"
+    assert output_of() == f"True {where}\n"
 
 
 def test_each_kernel_is_shipped_with_its_source():

@@ -40,7 +40,7 @@ def test_a_known_code_may_be_any_of_the_language():
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("jp", "for Japanese write ja"),
         ("cn", "for Chinese write zh"),
@@ -52,8 +52,8 @@ def test_a_known_code_may_be_any_of_the_language():
         ("und", "'und' is no code"),
     ],
 )
-def test_what_is_no_code_is_refused(code, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_no_code_is_refused(code, message):
+    with pytest.raises(ValueError, match=message):
         checked_language(code)
 
 

@@ -17,13 +17,13 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("part", "value", "said"), OTHERS)
-def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, part, value, said):
+@pytest.mark.parametrize(("part", "value", "message"), OTHERS)
+def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, part, value, message):
     saved = owned(RUN | {part: value})
     assert saved["run"]["commit"]
     with pytest.raises(UserError) as error:
         check_owner(tmp_path / "average.pt", saved, RUN)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith(f"{tmp_path}/average.pt: ")
     check_owner(tmp_path, saved, RUN, part)
     check_owner(tmp_path, saved, {})

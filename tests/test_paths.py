@@ -39,9 +39,9 @@ def test_what_people_keep_beside_runs_is_no_run(tmp_path):
 
 def test_no_rule_and_no_module_writes_a_folder_of_results_out():
     files = [ROOT / "Snakefile", *ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("src/synmask/**/*.py")]
-    told = {
+    undocumented = {
         str(path.relative_to(ROOT))
         for path in files
         if re.search(r"""["']results/[^"' ]""", path.read_text())
     }
-    assert told == set()
+    assert undocumented == set()

@@ -99,8 +99,8 @@ def test_another_users_clone_has_its_commit_if_its_code_is_theirs_too(clone, mon
 class Strange(type(Path())):
     """The path of a Python file that belongs to somebody else."""
 
-    def stat(self, **how):
-        return SimpleNamespace(st_uid=-1) if self.suffix == ".py" else super().stat(**how)
+    def stat(self, **kwargs):
+        return SimpleNamespace(st_uid=-1) if self.suffix == ".py" else super().stat(**kwargs)
 
 
 def test_without_git_it_is_said(clone, monkeypatch):

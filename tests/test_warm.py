@@ -11,8 +11,8 @@ import pytest
 COLD = Path(sys.executable).parent
 
 
-def environment(folder, **more):
-    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"} | more
+def environment(folder, **kwargs):
+    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"} | kwargs
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_its_modules_and_variables_are_the_callers(warm, tmp_path):
     (tmp_path / "synmask/__main__.py").write_text(
         "import os, sys\n\ndef main():\n    print(os.environ['OWN'], sys.argv[1], sys.stdin.read())\n    sys.exit(7)\n"
     )
-    own = environment(warm.folder, OWN="mine", PYTHONPATH=str(tmp_path))
-    done = subprocess.run(["synmask", "word"], env=own, input="said", text=True, capture_output=True)
+    variables = environment(warm.folder, OWN="mine", PYTHONPATH=str(tmp_path))
+    done = subprocess.run(["synmask", "word"], env=variables, input="said", text=True, capture_output=True)
     assert (done.returncode, done.stdout) == (7, "mine word said\n")
 
 

@@ -70,11 +70,11 @@ class LogHandler(LogHandlerBase):
         set_user_and_cache()
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
-        self.own = None
+        self.plain_handler = None
         if common.printshellcmds or common.verbose or common.debug_dag or common.quiet:
             from snakemake.logging import ColorizingTextHandler
 
-            self.own = ColorizingTextHandler(nocolor=common.nocolor, stream=stream)
+            self.plain_handler = ColorizingTextHandler(nocolor=common.nocolor, stream=stream)
             return
         from rich.console import Console
 
@@ -99,11 +99,11 @@ class LogHandler(LogHandlerBase):
         event = getattr(record, "event", None)
         if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
             record.msg, record.args = line, None
-        if self.own:
+        if self.plain_handler:
             if event == LogEvent.JOB_INFO:
                 record.reason = terminal.WORKFLOW.because(record.jobid) or record.reason
-            self.own.setFormatter(self.formatter)
-            self.own.emit(record)
+            self.plain_handler.setFormatter(self.formatter)
+            self.plain_handler.emit(record)
             return
         try:
             if event in self.handlers:
@@ -113,7 +113,7 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Remove the live lines and print the summary."""
-        if not self.own and not self.ended.is_set():
+        if not self.plain_handler and not self.ended.is_set():
             with self.lock:
                 self.ended.set()
                 if self.live:
@@ -169,11 +169,11 @@ class LogHandler(LogHandlerBase):
         job = self.run.finish(record.job_id)
         for note in self.run.notes(job) if job else ():
             self._say(note)
-        said = self.run.told(job) if job else None
-        if said and self.live is None:
-            self._say(f"{self.run.whole() if job.training else self.run.progress()}: {said}")
-        elif said and job.training:
-            self._say(said)
+        message = self.run.finish_message(job) if job else None
+        if message and self.live is None:
+            self._say(f"{self.run.whole() if job.training else self.run.progress()}: {message}")
+        elif message and job.training:
+            self._say(message)
 
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
@@ -184,17 +184,17 @@ class LogHandler(LogHandlerBase):
     def _group_failed(self, record: Any) -> None:
         jobs = record.job_error_info
         logs = dict.fromkeys([*record.aux_logs, *(log for job in jobs for log in job["log"])])
-        said = getattr(record, "said", record.getMessage())  # workflow/compat_slurm.py
-        self._report(jobs, [*logs], said, getattr(record, "brief", None))
+        message = getattr(record, "explanation", record.getMessage())  # workflow/compat_slurm.py
+        self._report(jobs, [*logs], message, getattr(record, "brief", None))
 
-    def _report(self, jobs: list[dict], logs: list[str], said: str | None, brief: str | None) -> None:
+    def _report(self, jobs: list[dict], logs: list[str], message: str | None, brief: str | None) -> None:
         """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""
         rules = ", ".join(dict.fromkeys(job["rule_name"] for job in jobs))
         if brief and not brief.startswith("FAILED"):
             return self._say(brief)
         since = self.run.fail([job["jobid"] for job in jobs], rules)
         outputs = [path for job in jobs for path in job["output"]]
-        self._say(brief or terminal.failure(rules, outputs, logs, said, since), None if brief else "red")
+        self._say(brief or terminal.failure(rules, outputs, logs, message, since), None if brief else "red")
 
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""
@@ -234,6 +234,6 @@ def picture(run: WorkflowRun, height: int) -> Any:
         done = "waiting" if job.share is None else f"{job.share:.0%}"
         left = "" if job.left is None else f"{terminal.duration(job.left)} left"
         table.add_row(job.name, bar, done, job.epoch, left)
-    more = [f"and {len(jobs) - room} more trainings"] if len(jobs) > room else []
+    hidden = [f"and {len(jobs) - room} more trainings"] if len(jobs) > room else []
     now = run.others()
-    return Group(table, *more, run.whole() + (f"; now: {now}" if now else ""))
+    return Group(table, *hidden, run.whole() + (f"; now: {now}" if now else ""))

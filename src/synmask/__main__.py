@@ -10,9 +10,9 @@ def main() -> None:
     try:
         from synmask.pipeline import cli
     except ModuleNotFoundError as error:
-        if (said := missing(error)) is None:
+        if (message := missing(error)) is None:
             raise
-        sys.exit(f"synmask: {said}")
+        sys.exit(f"synmask: {message}")
     cli.main()
 
 

@@ -41,15 +41,15 @@ def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dr
     return product(drop((scores if bias is None else scores + bias).softmax(-1)), value)
 
 
-def guided(own: nn.Module, x: Tensor, attend: Attend) -> Tensor:
-    """Self-attention of x (n, B, d) with the projections of `own` → (n, B, d).
+def guided(module: nn.Module, x: Tensor, attend: Attend) -> Tensor:
+    """Self-attention of x (n, B, d) with the projections of `module` → (n, B, d).
 
     `attend` computes each token's context from the scaled scores (B, H, n, n) and the values.
     """
-    projected = own.q_proj(x) * own.scaling, own.k_proj(x), own.v_proj(x)
-    query, key, value = (by_head(one, own.num_heads) for one in projected)
-    context = attend(product(query, key.mT), value, x.transpose(0, 1), own.dropout_module)
-    return own.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
+    projected = module.q_proj(x) * module.scaling, module.k_proj(x), module.v_proj(x)
+    query, key, value = (by_head(one, module.num_heads) for one in projected)
+    context = attend(product(query, key.mT), value, x.transpose(0, 1), module.dropout_module)
+    return module.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
 
 
 class SelfAttention(nn.Module):

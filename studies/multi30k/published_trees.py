@@ -78,11 +78,11 @@ def main() -> None:
     parser.add_argument("--trees", type=Path, required=True)
     parser.add_argument("--work", type=Path, help="folder that keeps CoreNLP's output, or has it")
     arguments = parser.parse_args()
-    own, parses, lines = [], [], []
+    gold, parses, lines = [], [], []
     for tree, line in zip(read_trees(arguments.trees), read_lines(arguments.subwords), strict=True):
         if "&" not in line:
             tokens = line.split()
-            own.append(tree)
+            gold.append(tree)
             parses.append(Parse(tokens, [0.0] * (len(tokens) - 1), 0.0))
             lines.append(parts_of(line.replace("@@ ", "").split()))
     with tempfile.TemporaryDirectory() as temporary:
@@ -90,9 +90,9 @@ def main() -> None:
         parts = [part for line in lines for part in line]
         trees = parsed(parts, arguments.language, arguments.jars, folder)
         theirs = [joined(line, trees) for line in lines]
-    rows = [row for row in zip(own, theirs, parses, strict=True) if row[1] is not None]
-    own, theirs, parses = zip(*rows, strict=True)
-    corpora = [ParsedCorpus(own, parses), ParsedCorpus(theirs, parses)]
+    rows = [row for row in zip(gold, theirs, parses, strict=True) if row[1] is not None]
+    gold, theirs, parses = zip(*rows, strict=True)
+    corpora = [ParsedCorpus(gold, parses), ParsedCorpus(theirs, parses)]
     print(f"{len(rows)} lines that have no Moses' escapes and that CoreNLP tokenises alike")
     for name, corpus in zip(("the corpus' own", "as published"), corpora, strict=True):
         rows = evaluate(corpus)[0]["protocols"]["paper"]["rows"]

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
 
 
-def synmask(*words, **how):
+def synmask(*words, **kwargs):
     command = [sys.executable, "-m", "synmask.pipeline.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **how)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,8 @@ def test_version():
 def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
     (tmp_path / "gold").write_text("(S (ÜP (N a) (N b)) (V c))\n", encoding="utf-8")
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
-    how = {"encoding": "utf-8", "env": os.environ | locale}
-    done = synmask("parseval", tmp_path / "gold", tmp_path / "gold", **how)
+    kwargs = {"encoding": "utf-8", "env": os.environ | locale}
+    done = synmask("parseval", tmp_path / "gold", tmp_path / "gold", **kwargs)
     assert re.search(r"^ÜP  ", done.stdout, re.M), done.stderr
 
 
@@ -122,7 +122,7 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["text", "--name", "x", "--source-in", "a", "--target-in", "b", "--source-out", "c", "--target-out", "d"], "no such file"),
         (["settings", "--corpus", "demoo", "--direction", "de-en", "--system", "grammar"], "no 'demoo' among the corpora"),
@@ -137,11 +137,11 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
         (["tree", "ja"], "give either --system"),
     ],
 )  # fmt: skip
-def test_a_users_error_is_one_line_and_exit_code_1(words, said):
+def test_a_users_error_is_one_line_and_exit_code_1(words, message):
     done = synmask(*words)
     assert done.returncode == 1
     assert done.stderr.startswith(f"synmask {words[0]}: ")
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -205,16 +205,16 @@ def test_a_corpus_of_ones_own_is_planned_as_the_docs_say(capsys, tmp_path, monke
     with gzip.open(tmp_path / "train.en.gz", "wt") as text:
         text.write("a\n" * 1000)
     monkeypatch.chdir(ROOT)
-    said = {
+    message = {
         plan(capsys, *words).out
         for words in (
             ["--configfile", str(tmp_path / "mine.yaml"), "mine"],
             ["mine", "--configfile", str(tmp_path / "mine.yaml")],
         )
     }
-    assert len(said) == 1
-    [said] = said
-    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith("mine/")}
+    assert len(message) == 1
+    [message] = message
+    rows = {line.split()[0]: line.split()[1:] for line in message.splitlines() if line.startswith("mine/")}
     assert {*rows} == {
         f"mine/{direction}/{system}"
         for direction in ("de-en", "en-de")
@@ -222,15 +222,15 @@ def test_a_corpus_of_ones_own_is_planned_as_the_docs_say(capsys, tmp_path, monke
     }
     assert all(row[0] == "3" for row in rows.values())
     unknown = "the size of the text is not known, so that mine/en-de/transformer, mine/en-de/grammar have"
-    assert unknown in said  # train.de.gz is not there
+    assert unknown in message  # train.de.gz is not there
     assert all(row[4].startswith("~") for run, row in rows.items() if "/de-en/" in run)
 
 
 def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    said = plan(capsys, "iwslt14-core", "--gpus", "8").out
-    assert "?" not in said
-    hours = re.findall(r"^hours +about ([\d.]+) \w+ of training on (.*?), [\d.]+ \w+ on", said, re.M)
+    output = plan(capsys, "iwslt14-core", "--gpus", "8").out
+    assert "?" not in output
+    hours = re.findall(r"^hours +about ([\d.]+) \w+ of training on (.*?), [\d.]+ \w+ on", output, re.M)
     (one, first), (several, second) = hours
     assert (first, second) == ("one GPU", "8 GPUs")
     days = 24 * float(one)  # "4.6 days", on 8 "14.1 hours"
@@ -239,13 +239,13 @@ def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
 
 def test_a_plan_and_a_dry_run_say_the_same_hours(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    said = plan(capsys, "multi30k-small").out
+    output = plan(capsys, "multi30k-small").out
     jobs = [
         ("train", {"corpus": "multi30k-small", "source": "de", "target": "en", "system": system})
         for system in ("transformer", "grammar")
     ]
     config = load(read_all(project_files()), project_files())
-    assert of_jobs(config, jobs).removesuffix(": see synmask plan") in said
+    assert of_jobs(config, jobs).removesuffix(": see synmask plan") in output
 
 
 def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp_path, monkeypatch):
@@ -256,9 +256,9 @@ def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp
     assert table.split("disk  ")[0] == here.split("disk  ")[0]
     assert "transformer" in table
     monkeypatch.chdir(tmp_path)
-    said = plan(capsys, "demo").err
-    assert "not inside a checkout of synmask" in said
-    assert said.count("\n") == 1
+    output = plan(capsys, "demo").err
+    assert "not inside a checkout of synmask" in output
+    assert output.count("\n") == 1
 
 
 def test_a_target_to_plan_that_does_not_exist_is_answered_with_the_nearest(capsys, monkeypatch):
@@ -275,7 +275,7 @@ def test_verbs_on_text_start_without_torch():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["tree-page", "--gold", "g", "--trees", "a", "b", "--labels", "x", "x", "--title", "t", "--output", "o"], "--labels x x: give each of --trees a different label"),
         (["tree-page", "--gold", "g", "--trees", "a", "--labels", "gold", "--title", "t", "--output", "o"], "--labels gold: give each of --trees a different label"),
@@ -283,17 +283,17 @@ def test_verbs_on_text_start_without_torch():
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
-def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words, said):
+def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as left:
         main(words)
     assert left.value.code in (1, 2)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("folder", "words", "said"),
+    ("folder", "words", "message"),
     [
         (ROOT, ["tree", "--system", "gramar", "ja"], "config.yaml: no 'gramar' among the systems; did you mean 'grammar'?"),
         (ROOT, ["tree", "--system", "xyz", "ja"], "no 'xyz' among the systems; config/systems.yaml has all "),
@@ -304,12 +304,12 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --subwords"),
     ],
 )  # fmt: skip
-def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, said):
+def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, message):
     monkeypatch.chdir(folder or tmp_path)
     with pytest.raises(SystemExit):
         main(words)
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert len(error) < 200
 

@@ -98,7 +98,7 @@ def refused(made, tmp_path, monkeypatch, capfd):
             (folder / name).symlink_to(ROOT / name)
         monkeypatch.chdir(folder)
         words = [*damaged(placed(words, made, folder), tmp_path)]
-        said = " ".join(word if len(word) < 300 else f"{word[:300]}…" for word in words)
+        message = " ".join(word if len(word) < 300 else f"{word[:300]}…" for word in words)
         before = files(made, tmp_path)
         capfd.readouterr()
         signal.alarm(SECONDS)
@@ -108,19 +108,19 @@ def refused(made, tmp_path, monkeypatch, capfd):
         except SystemExit as left:
             code = left.code
         except BaseException as error:
-            raise AssertionError(f"synmask {said}") from error
+            raise AssertionError(f"synmask {message}") from error
         finally:
             signal.alarm(0)
             lines, after = capfd.readouterr().err.splitlines(), files(made, tmp_path)
             shutil.rmtree(folder)
-        assert not [path for path in after if path.suffix == ".tmp"], said
+        assert not [path for path in after if path.suffix == ".tmp"], message
         if not code:
             return None
         training, tells = (words[:1] and words[0] in verbs for verbs in (TRAINING_VERBS, TELLING_VERBS))
-        assert lines, said
-        assert lines[-1].startswith("synmask"), (said, lines)
-        assert len(lines) == 1 or training or tells, (said, lines)
-        assert after == before or training, said
+        assert lines, message
+        assert lines[-1].startswith("synmask"), (message, lines)
+        assert len(lines) == 1 or training or tells, (message, lines)
+        assert after == before or training, message
         return lines[-1]
 
     return call
@@ -261,8 +261,8 @@ def test_a_damaged_file_of_a_folder(folder, damage, made, refused, tmp_path):
         copy = tmp_path / folder
         shutil.copytree(made / folder, copy)
         DAMAGES[damage](copy / path.name)
-        said = [refused(elsewhere(VERBS[verb], folder, copy)) for verb in verbs]
-        assert any(line and str(copy) in line for line in said), (path.name, said)
+        output = [refused(elsewhere(VERBS[verb], folder, copy)) for verb in verbs]
+        assert any(line and str(copy) in line for line in output), (path.name, output)
         shutil.rmtree(copy)
 
 
@@ -320,5 +320,5 @@ def test_wrong_weights(verb, kind, made, refused, tmp_path):
     shutil.copytree(made / "weights", copy)
     saved = torch.load(copy / "model.pt", weights_only=False)
     torch.save(WEIGHTS[kind](saved), copy / "model.pt")
-    said = refused(elsewhere(VERBS[verb], "weights", copy))
-    assert f"{copy}: " in said or f"{copy}/model.pt: " in said
+    output = refused(elsewhere(VERBS[verb], "weights", copy))
+    assert f"{copy}: " in output or f"{copy}/model.pt: " in output

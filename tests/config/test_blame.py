@@ -36,7 +36,7 @@ def test_no_key_is_in_two_of_the_projects_files():
         assert not leaves(one) & leaves(other)
 
 
-def said(tmp_path, text, **given):
+def message_of(tmp_path, text, **given):
     """The fault of these values laid over the project's, `given` ones by --config."""
     (tmp_path / "mine.yaml").write_text(text)
     files = [*project_files(), tmp_path / "mine.yaml"]
@@ -60,7 +60,7 @@ def said(tmp_path, text, **given):
     ],
 )  # fmt: skip
 def test_a_fault_is_said_of_the_users_key_that_causes_it(tmp_path, text, begin, shown):
-    line = said(tmp_path, text)
+    line = message_of(tmp_path, text)
     key, words = begin.rsplit(": ", 1)
     assert line.startswith(f"mine.yaml: {key}, against {shown}: {words}"), line
 
@@ -68,7 +68,7 @@ def test_a_fault_is_said_of_the_users_key_that_causes_it(tmp_path, text, begin, 
 def test_a_fault_of_config_is_not_said_of_an_entry_that_it_breaks(tmp_path):
     mine = {"title": "M", "corpus": "demo", "directions": ["de-en"], "systems": ["mine", "grammar"]}
     text = yaml.safe_dump({"systems": {"mine": {"label": "Mine"}}, "experiments": {"mine": mine}})
-    line = said(tmp_path, text, training={"max_epochs": 3})
+    line = message_of(tmp_path, text, training={"max_epochs": 3})
     begin = r"--config: training.max_epochs, against config.yaml: training.average: 5 epochs"
     assert re.match(begin, line), line
 

@@ -77,11 +77,11 @@ def refusal(path, values):
     try:
         load(values, [path])
     except UserError as error:
-        said = str(error)
-        assert "\n" not in said
-        assert len(said) < 700
-        assert not PYDANTIC.search(said), said
-        return said
+        message = str(error)
+        assert "\n" not in message
+        assert len(message) < 700
+        assert not PYDANTIC.search(message), message
+        return message
     return None
 
 
@@ -96,9 +96,9 @@ def test_a_wrong_value_anywhere_is_one_line(small, wrong, monkeypatch):
     monkeypatch.setattr(
         "synmask.pipeline.config.loading.read_yaml", cache(read_yaml)
     )  # each file is read once
-    said = {place: refusal(path, replaced(values, place, wrong)) for place in places(values)}
-    assert len([line for line in said.values() if line]) > 40
-    for place, line in said.items():
+    message = {place: refusal(path, replaced(values, place, wrong)) for place in places(values)}
+    assert len([line for line in message.values() if line]) > 40
+    for place, line in message.items():
         assert line is None or place[0] in line or str(wrong) in line
 
 
@@ -106,8 +106,8 @@ def test_each_key_missing_is_one_line(small, monkeypatch):
     path, values = small
     monkeypatch.setattr("synmask.pipeline.config.loading.read_yaml", cache(read_yaml))
     inner = {place[:depth] for place in places(values) for depth in range(1, len(place) + 1)}
-    said = [refusal(path, replaced(values, place)) for place in inner]
-    assert len([line for line in said if line]) > 10
+    message = [refusal(path, replaced(values, place)) for place in inner]
+    assert len([line for line in message if line]) > 10
 
 
 # Values laid over the configuration.
@@ -293,7 +293,7 @@ def test_the_file_is_that_of_the_key(small, tmp_path):
     path, values = small
     mine, second = tmp_path / "mine.yaml", tmp_path / "second.yaml"
 
-    def said(*texts, config=None):
+    def message_of(*texts, config=None):
         given = values
         for file, text in zip((mine, second), texts, strict=False):
             file.write_text(text)
@@ -302,20 +302,22 @@ def test_the_file_is_that_of_the_key(small, tmp_path):
             load(merge(given, config or {}), [path, mine, second][: len(texts) + 1])
         return str(error.value)
 
-    assert said("# mine\ntraining:\n  lr: -1\n").startswith(f"{mine}: training.lr: must be above 0")
-    assert said("training: {lr: -1}", "seeds: [1]").startswith(f"{mine}: training.lr")
-    assert said("training: {lr: 1}", "training: {lr: -1}").startswith(f"{second}: training.lr")
-    assert said("training: {lr: 1}", config={"training": {"lr": -1}}).startswith("--config: training.lr")
+    assert message_of("# mine\ntraining:\n  lr: -1\n").startswith(f"{mine}: training.lr: must be above 0")
+    assert message_of("training: {lr: -1}", "seeds: [1]").startswith(f"{mine}: training.lr")
+    assert message_of("training: {lr: 1}", "training: {lr: -1}").startswith(f"{second}: training.lr")
+    assert message_of("training: {lr: 1}", config={"training": {"lr": -1}}).startswith(
+        "--config: training.lr"
+    )
     new = "experiments:\n  new: {corpus: demo}\n"
-    assert said(new).startswith(f"{mine}: experiments.new.title: this key is missing")
-    assert said("systems: {grammar: {guide: gramar}}").startswith(f"{mine}: systems.grammar.guide")
-    inherited = said("corpora: {multi30k-small: {bpe: {merges: 5}}, multi30k: {pairs: {test: -1}}}")
+    assert message_of(new).startswith(f"{mine}: experiments.new.title: this key is missing")
+    assert message_of("systems: {grammar: {guide: gramar}}").startswith(f"{mine}: systems.grammar.guide")
+    inherited = message_of("corpora: {multi30k-small: {bpe: {merges: 5}}, multi30k: {pairs: {test: -1}}}")
     assert inherited.startswith(f"{mine}: corpora.multi30k.pairs.test: must be above 0")
-    assert said("seeds: [1]", config={"corpora": {"demo": {"sentence": -1}}}).startswith(
+    assert message_of("seeds: [1]", config={"corpora": {"demo": {"sentence": -1}}}).startswith(
         "--config: corpora.demo.sent"
     )
-    assert said("corpora: {demo: {files: {}}}").startswith(f"{mine}: corpora.demo: give one of")
-    assert said(
+    assert message_of("corpora: {demo: {files: {}}}").startswith(f"{mine}: corpora.demo: give one of")
+    assert message_of(
         "training: {average: 6}", "decoding: {beam: 2}", config={"corpora": {"demo": {"files": {}}}}
     ).startswith("--config: corpora.demo: give one of")
 
@@ -325,14 +327,14 @@ def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "decoding: {beam: 0}\nbenchmarks: {nlu-demo: {finetuning: {dropout: 2}}}\n"
     )
-    for section, said in (
+    for section, message in (
         ("decoding", "decoding.beam"),
         ("benchmarks", "benchmarks.nlu-demo.finetuning.dropout"),
     ):
         over = {section: read_yaml(tmp_path / "mine.yaml")[section]}
         with pytest.raises(UserError) as error:
             load(merge(values, over), [path, tmp_path / "mine.yaml"])
-        assert str(error.value).startswith(f"{tmp_path}/mine.yaml: {said}: must be")
+        assert str(error.value).startswith(f"{tmp_path}/mine.yaml: {message}: must be")
 
 
 def test_trees_can_be_switched_off(small):

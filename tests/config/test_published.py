@@ -97,7 +97,7 @@ def first(values):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda v: first(v)["measured"].update(grammar=["35.89"]), "results.0: grammar: 1 numbers for 2 columns"),
         (lambda v: first(v)["measured"].update(grammar=["35,89", None]), "results.0.measured.grammar.0: must be a printed number in quotes"),
@@ -110,7 +110,7 @@ def first(values):
         (lambda v: v["papers"].update(kai2024="Kai"), "papers.kai2024: must be authors, a year"),
     ],
 )  # fmt: skip
-def test_faults_are_one_line(tmp_path, change, said):
+def test_faults_are_one_line(tmp_path, change, message):
     values = copy.deepcopy(read_yaml(PATH))
     change(values)
     path = tmp_path / "mine.yaml"
@@ -118,5 +118,5 @@ def test_faults_are_one_line(tmp_path, change, said):
     with pytest.raises(UserError) as error:
         read_published(path)
     assert str(error.value).startswith(f"{path}")
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

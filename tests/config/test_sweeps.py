@@ -30,12 +30,12 @@ def test_any_setting_of_a_training_can_be_swept(setting, tried):
 
 
 @pytest.mark.parametrize(
-    ("system", "setting", "said"),
+    ("system", "setting", "message"),
     [
         ("grammar", "layers", "sweep.setting: an option of the guide: write options.layers"),
         ("transformer", "options.layers", "sweep.setting: the guide of the first system, 'transformer', has no options"),
     ],
 )  # fmt: skip
-def test_a_setting_in_the_wrong_place_is_told_the_right_one(system, setting, said):
-    with pytest.raises(UserError, match=re.escape(said)):
+def test_a_setting_in_the_wrong_place_is_told_the_right_one(system, setting, message):
+    with pytest.raises(UserError, match=re.escape(message)):
         swept([system], setting, 2)

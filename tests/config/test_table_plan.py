@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
-from synmask.pipeline.config.table_plan import asked_runs, plan, table_names, task_files
+from synmask.pipeline.config.table_plan import expected_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -87,13 +87,13 @@ def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(planned):
 
 def test_the_mlm_weight_is_searched_in_each_direction(values):
     config = load(values, FILES)
-    for corpus, own in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
+    for corpus, weights_of_corpus in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
         for direction in config.plain_experiments[corpus].directions:
             runs = config.varied(f"sweep-mlm-weight-{corpus}", direction).values()
             weights = sorted(run["system.mlm_weight"] for run in runs)
             assert (weights[0], weights[-1]) == (0.0, 0.9)
             assert max(b - a for a, b in itertools.pairwise(weights)) <= 0.150001
-            assert own & {*weights}
+            assert weights_of_corpus & {*weights}
 
 
 def test_a_table_of_several_experiments(planned):
@@ -102,7 +102,7 @@ def test_a_table_of_several_experiments(planned):
         ("ASPEC", "zh-ja"),
         ("ASPEC", "ja-zh"),
     ]
-    assert len(asked_runs(table)) == 3 * 6 * 5
+    assert len(expected_runs(table)) == 3 * 6 * 5
 
 
 def test_the_papers_tables_have_its_transformer_as_baseline(planned):
@@ -114,20 +114,20 @@ def test_the_papers_tables_have_its_transformer_as_baseline(planned):
     ]
     for name in ("bpe-labels", "mlm", "controls"):
         assert planned(name)["baseline"] == "transformer"
-        asked = {run["system"] for run in asked_runs(planned(name))}
-        assert asked == {system for system, _ in planned(name)["rows"]}  # no row is without runs
+        trained = {run["system"] for run in expected_runs(planned(name))}
+        assert trained == {system for system, _ in planned(name)["rows"]}  # no row is without runs
 
 
 def test_parsing_needs_gold_trees(values, planned):
     table = planned("parsing")
-    assert len(asked_runs(table)) == 2 * 2 * 5
+    assert len(expected_runs(table)) == 2 * 2 * 5
     assert table["files"] == ["parse.json"]
     values["corpora"]["iwslt14"].pop("trees")
     values["experiments"].pop("distance-training")  # its system reads them
     values["experiments"]["iwslt14-core"].update(tables=["translation"])
     values["experiments"]["iwslt14"].update(tables=["translation"], systems=["transformer", "grammar"])
     table = planned("parsing")
-    assert asked_runs(table) == []
+    assert expected_runs(table) == []
     assert table["notes"] == ["No runs here: corpora.iwslt14 has no `trees` to compare with."]
 
 
@@ -135,7 +135,9 @@ def test_a_benchmark_has_the_published_columns(values, planned):
     table = planned("glue")
     published = read_published(values["published"])
     assert [column["column"] for column in table["columns"]] == published.columns("glue")
-    assert len(asked_runs(table)) == 9 * (5 * 5 + 2)  # the systems that we train, and the trivial baselines
+    assert len(expected_runs(table)) == 9 * (
+        5 * 5 + 2
+    )  # the systems that we train, and the trivial baselines
     assert table["baseline"] == "roberta"
     assert table["files"] == []
     files = task_files(table)
@@ -180,7 +182,7 @@ def test_targets_build_tables(values):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda v: v["tables"]["mlm"].update(systems=["gramar"]), "tables.mlm.systems: unknown system 'gramar'; did you mean 'grammar'?"),
         (lambda v: v["tables"]["mlm"].update(experiments=["iwslt"]), "tables.mlm.experiments: unknown experiment 'iwslt'; did you mean 'iwslt14'?"),
@@ -202,11 +204,11 @@ def test_targets_build_tables(values):
         (lambda v: v.update(partial="maybe"), "partial: must be true or false"),
     ],
 )  # fmt: skip
-def test_faults_are_one_line(values, change, said):
+def test_faults_are_one_line(values, change, message):
     change(values)
     with pytest.raises(UserError) as error:
         load(values, FILES)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -216,8 +218,8 @@ def test_systems_that_read_words_need_a_parser_of_english(values):
     values["tables"] = {"glue-mlm": values["tables"]["glue-mlm"], "nlu-demo": values["tables"]["nlu-demo"]}
     load(values, FILES)  # generated tasks have gold parses
     values["tables"]["glue-mlm"]["systems"] = ["roberta", "sla"]
-    said = (
+    message = (
         r"tables\.glue-mlm\.systems: a system here reads a parser's words, and corenlp\.languages has no 'en'"
     )
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         load(values, FILES)

@@ -103,7 +103,7 @@ def test_damage(make, tmp_path, name):
     assert "has no member x/b.txt" in refused(path, ["x/a.txt", "x/b.txt"], tmp_path / "out")
     broken = bytearray(whole)
     broken[100] ^= 0xFF
-    for wrong, said in [
+    for wrong, message in [
         (whole[: len(whole) // 2], "a damaged archive, or none at all"),
         (whole[:-30], "a damaged archive, or none at all"),
         (bytes(broken), "a damaged archive, or none at all"),
@@ -112,7 +112,7 @@ def test_damage(make, tmp_path, name):
         (b"\n<!DOCTYPE html><html>404</html>", "a web page, not the file"),
     ]:
         path.write_bytes(wrong)
-        assert said in refused(path, ["x/a.txt"], tmp_path / "out"), wrong[:20]
+        assert message in refused(path, ["x/a.txt"], tmp_path / "out"), wrong[:20]
     path.unlink()
     assert "no such file" in refused(path, ["x/a.txt"], tmp_path / "out")
 
@@ -137,7 +137,7 @@ def central(path):
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "said"),
+    ("at", "value", "message"),
     [
         (8, b"\x01", "is encrypted, password required for extraction); pack it again"),
         (10, b"\x09", "is packed in a way that cannot be read here ("),  # deflate64
@@ -146,13 +146,13 @@ def central(path):
         (20, b"\xff\xff\xff\xff", "a damaged archive, or none at all"),  # how long it is packed
     ],
 )
-def test_zip_files_that_cannot_be_read(make, tmp_path, at, value, said):
+def test_zip_files_that_cannot_be_read(make, tmp_path, at, value, message):
     path = make("a.zip", [("x/a.txt", bytes(range(256)) * 400)])
     start = central(path)
     altered(path, start + at, value)
     if at < 12:
         altered(path, at - 2, value)  # the member's own head says so, too
-    assert said in refused(path, ["x/a.txt"], tmp_path / "out")
+    assert message in refused(path, ["x/a.txt"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
@@ -160,16 +160,16 @@ def test_any_altered_byte_of_a_zip_file_is_one_line(tmp_path, method):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("x/ä.txt", "hello hello " * 20)
-    whole, said = path.read_bytes(), []
+    whole, message = path.read_bytes(), []
     for place in range(len(whole)):
         for wrong in (0x00, 0xFF, whole[place] ^ 0x01, whole[place] ^ 0x80):
             path.write_bytes(whole[:place] + bytes([wrong]) + whole[place + 1 :])
             try:
                 unpack(path, ["x/ä.txt"], tmp_path / "out")
             except UserError as error:
-                said.append(str(error))
-    assert len(said) > 100
-    assert all(line.startswith(str(path)) and "\n" not in line for line in said)
+                message.append(str(error))
+    assert len(message) > 100
+    assert all(line.startswith(str(path)) and "\n" not in line for line in message)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\n", b"hello", b"\xff\xfe", b"0" * 63, b"0" * 65, b"\0" * 100])
@@ -179,11 +179,11 @@ def test_garbage_in_the_record_of_a_checksum(make, tmp_path, garbage):
     record.write_bytes(garbage)
     with pytest.raises(UserError) as error:
         unpack(path, ["x/a.txt"], tmp_path)
-    said = f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
-    assert str(error.value) == said
+    message = f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
+    assert str(error.value) == message
     with pytest.raises(UserError) as error:
         fetch(name="x", url=path.as_uri(), output=tmp_path / "a.tgz")
-    assert str(error.value) == said
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])

@@ -6,10 +6,10 @@ from synmask.pipeline.files import UserError, read_lines
 
 @pytest.fixture
 def licensed(tmp_path):
-    def write(**more):
+    def write(**kwargs):
         for name in ("train", "dev", "test"):
             lines = [f"{name}-{n} ||| これは{n}[番|目]である。 ||| 这是第{n}[个|句]。" for n in range(3)]
-            (tmp_path / f"{name}.txt").write_text("\n".join(more.get(name, lines)) + "\n", encoding="utf-8")
+            (tmp_path / f"{name}.txt").write_text("\n".join(kwargs.get(name, lines)) + "\n", encoding="utf-8")
         return [tmp_path / f"{name}.txt" for name in ("train", "dev", "test")]
 
     return write

@@ -180,8 +180,8 @@ def test_words_alone_do_not_tell(drawn):
 def test_the_files_have_the_rows_and_gold_parses_of_every_sentence_once(tmp_path, task):
     sizes = {"train": 40, "dev": 30}
     for part in sizes:
-        how = {"task": task, "part": part, "settings": GenerateTask(seed=3, **sizes)}
-        write_part(**how, output=tmp_path / f"{part}.tsv", parses=tmp_path / part)
+        kwargs = {"task": task, "part": part, "settings": GenerateTask(seed=3, **sizes)}
+        write_part(**kwargs, output=tmp_path / f"{part}.tsv", parses=tmp_path / part)
     expected = rows(task, sizes, 3)
     assert rows(task, sizes, 4) != expected
     for part in sizes:

@@ -40,7 +40,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = []  # the Range of each request
+        self.ranges = []  # the Range of each request
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -48,8 +48,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         server, wanted = self.server, self.headers.get("Range")
         hold, short = server.hold, server.short
-        server.asked.append(wanted)
-        if len(server.asked) > 1 and server.reply is not None:
+        server.ranges.append(wanted)
+        if len(server.ranges) > 1 and server.reply is not None:
             server.content, server.tag = server.reply, server.tag and '"another"'
             server.date = server.date and "Fri, 27 Nov 2026 01:00:00 GMT"
         if self.headers.get("If-Range") not in (None, server.tag, server.date):
@@ -131,35 +131,35 @@ def test_goes_on_where_the_server_broke_off(server, tmp_path, tag, date):
     server.broken, server.tag, server.date = 2, tag, date
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=150000-", "bytes=225000-"]
+    assert server.ranges == [None, "bytes=150000-", "bytes=225000-"]
 
 
 def test_starts_again_when_the_server_ignores_range(server, tmp_path):
     server.broken, server.ranges = 1, False
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=150000-"]
+    assert server.ranges == [None, "bytes=150000-"]
 
 
 def test_starts_again_when_the_server_sends_another_range(server, tmp_path):
     server.broken, server.wrong_range = 1, True
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=150000-", None]
+    assert server.ranges == [None, "bytes=150000-", None]
 
 
 def test_takes_up_the_part_of_an_earlier_run(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(CONTENT[:1000])
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == ["bytes=1000-"]
+    assert server.ranges == ["bytes=1000-"]
 
 
 def test_a_complete_part_is_not_fetched_again(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(CONTENT)
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [f"bytes={len(CONTENT)}-"]
+    assert server.ranges == [f"bytes={len(CONTENT)}-"]
 
 
 @pytest.mark.parametrize("size", [1000, 400_000])
@@ -167,20 +167,20 @@ def test_a_part_of_something_else_is_dropped(server, tmp_path, size):
     left_over(tmp_path / "x").write_bytes(bytes(size))
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [f"bytes={size}-", None]
+    assert server.ranges == [f"bytes={size}-", None]
 
 
 def test_without_a_checksum_an_old_part_is_not_trusted(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(bytes(1000))
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert server.asked == [None]
+    assert server.ranges == [None]
 
 
 def test_a_busy_server_is_asked_again(server, tmp_path):
     server.faults = 2
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
-    assert len(server.asked) == 3
+    assert len(server.ranges) == 3
 
 
 def test_gives_up_on_a_server_that_stays_broken(server, tmp_path):
@@ -188,7 +188,7 @@ def test_gives_up_on_a_server_that_stays_broken(server, tmp_path):
     with pytest.raises(UserError) as error:
         fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     one_line(error, "toy", "503", "mirrors: {toy: <folder or URL with x>} in config.yaml")
-    assert len(server.asked) == download.ATTEMPTS
+    assert len(server.ranges) == download.ATTEMPTS
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
@@ -214,7 +214,7 @@ def test_a_missing_page_is_asked_for_once(server, tmp_path):
     with pytest.raises(UserError) as error:
         fetch(name="toy", url=f"{server.url}/missing", output=tmp_path / "x")
     one_line(error, "toy", "404", "mirrors: {toy:")
-    assert len(server.asked) == 1
+    assert len(server.ranges) == 1
 
 
 def test_no_network(server, tmp_path):
@@ -250,10 +250,10 @@ def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
     fetch(
         name="toy", url=f"{server.url}/a.tgz", output=path
     )  # continues, since the checksum tells whether it fits
-    assert server.asked == [None, "bytes=1000-"]
+    assert server.ranges == [None, "bytes=1000-"]
     server.content = gzip.compress(CONTENT[::-1])
     fetch(name="toy", url=f"{server.url}/a.tgz", output=path)  # it is there
-    assert len(server.asked) == 2
+    assert len(server.ranges) == 2
     path.unlink()
     with pytest.raises(UserError) as error:
         fetch(name="toy", url=f"{server.url}/a.tgz", output=path)
@@ -363,12 +363,12 @@ def test_of_two_processes_that_fetch_one_file_the_second_waits(server, tmp_path,
     sum_ = ["--sha256", SUM] if known else []
     words = ["--url", f"{server.url}/x", "--output", str(tmp_path / "x"), *sum_]
     both = [start(*words), start(*words)]
-    wait_for(lambda: server.asked)
+    wait_for(lambda: server.ranges)
     server.hold.set()
     for process in both:
         assert process.communicate()[1].count("\n") == 1
         assert process.returncode == 0
-    assert server.asked == [None]  # the second one finds it there
+    assert server.ranges == [None]  # the second one finds it there
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x", *([] if known else ["x.sha256"])]
 
@@ -383,7 +383,7 @@ def test_what_a_killed_process_left_is_taken_up(server, tmp_path):
     server.hold = None
     held.set()
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
-    assert server.asked == [None, "bytes=30000-"]
+    assert server.ranges == [None, "bytes=30000-"]
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
@@ -409,7 +409,7 @@ def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag, da
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "kind", "said"),
+    ("name", "content", "kind", "message"),
     [
         ("train.de", b"", "text/plain", "an empty file"),
         ("train.de", b" \n\n", "text/plain", "an empty file"),
@@ -428,12 +428,12 @@ def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag, da
     ],
 )
 def test_without_a_checksum_other_things_than_the_file_are_refused(
-    server, tmp_path, name, content, kind, said
+    server, tmp_path, name, content, kind, message
 ):
     server.content, server.kind = content, kind
     with pytest.raises(UserError) as error:
         fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
-    one_line(error, "toy", f"{server.url}/{name}: {said}", "mirrors")
+    one_line(error, "toy", f"{server.url}/{name}: {message}", "mirrors")
     assert not list(tmp_path.iterdir())
     fetch(
         name="toy",

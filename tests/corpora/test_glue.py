@@ -126,7 +126,7 @@ def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "text", "said"),
+    ("task", "text", "message"),
     [
         ("rte", "index\tsentence1\tsentence2\n", "train.tsv: no column 'label'; its header must be that of GLUE's RTE"),
         ("rte", "", "train.tsv: no column 'sentence1'"),
@@ -141,11 +141,11 @@ def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
         ("sst-2", "<html>", "no column 'sentence'"),
     ],
 )  # fmt: skip
-def test_bad_files_are_one_line(tmp_path, task, text, said):
+def test_bad_files_are_one_line(tmp_path, task, text, message):
     (tmp_path / "train.tsv").write_text(text)
     with pytest.raises(UserError) as error:
         write_part(task=task, part="train", sources=[tmp_path], output=tmp_path / "out.tsv", rows=2)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out.tsv").exists()
 
@@ -161,11 +161,11 @@ def test_a_broken_archive_is_one_line(tmp_path):
 @pytest.mark.parametrize(("task", "part"), [("mnli", "dev"), ("rte", "dev_matched"), ("rte", "other")])
 def test_a_part_that_a_task_does_not_have_is_one_line(task, part, tmp_path):
     archive = write_zip(tmp_path / "T.zip", task, {"train.tsv": table(task)[0]})
-    for sources, said in (
+    for sources, message in (
         ([tmp_path], rf"/{part}\.tsv: no such file"),
         ([archive], rf"no member .*/{part}\.tsv"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             write_part(task=task, part=part, sources=sources, output=tmp_path / "out.tsv", rows=1)
     assert not (tmp_path / "out.tsv").exists()
 
@@ -234,7 +234,7 @@ def test_an_unpacked_folder_has_test_sets_too(tmp_path, task, part, ending):
 
 
 @pytest.mark.parametrize(
-    ("task", "part", "text", "said"),
+    ("task", "part", "text", "message"),
     [
         ("qqp", "test", "id\tquestion1\tquestion2\n0\ta\tb\n1\ta\n", "test.tsv, line 3: 2 columns, not 3"),
         ("rte", "test", "index\tsentence1\n0\ta\n", "test.tsv: no column 'sentence2'"),
@@ -243,22 +243,22 @@ def test_an_unpacked_folder_has_test_sets_too(tmp_path, task, part, ending):
          "benchmarks.glue.tasks.sst-2.test_rows"),
     ],
 )  # fmt: skip
-def test_bad_test_sets_are_one_line(tmp_path, task, part, text, said):
+def test_bad_test_sets_are_one_line(tmp_path, task, part, text, message):
     """The server counts rows: none is dropped."""
     (tmp_path / f"{part}.tsv").write_text(text)
     with pytest.raises(UserError) as error:
         write_part(task=task, part=part, sources=[tmp_path], output=tmp_path / "out.tsv", rows=2)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert not (tmp_path / "out.tsv").exists()
 
 
 def test_a_source_that_is_not_given_is_named(tmp_path):
-    for task, part, said in (
+    for task, part, message in (
         ("mnli", "ax", r"mnli needs AX\.tsv; name it in benchmarks\.glue\.tasks\.mnli\.test_urls"),
         ("mrpc", "test", r"mrpc needs msr_paraphrase_test\.txt; name it in .*test_urls"),
     ):
         (tmp_path / "T.zip").write_bytes(b"")
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             write_part(
                 task=task, part=part, sources=[tmp_path / "T.zip"], output=tmp_path / "out.tsv", rows=2
             )

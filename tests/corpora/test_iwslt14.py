@@ -184,7 +184,7 @@ def test_the_shipped_counts_leave_room_for_a_tokeniser():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda f: f.pop("de-en/IWSLT14.TED.tst2011.de-en.en.xml"),
@@ -200,13 +200,13 @@ def test_the_shipped_counts_leave_room_for_a_tokeniser():
         ),
     ],
 )
-def test_an_archive_that_is_not_the_publishers(tmp_path, change, said):
+def test_an_archive_that_is_not_the_publishers(tmp_path, change, message):
     files = contents()
     change(files)
     archive = write_archive(tmp_path / "de-en.tgz", files)
     with pytest.raises(UserError) as error:
         prepare(name="iwslt14", format="iwslt14", archives=[archive], output=tmp_path / "out", pairs={})
-    assert re.search(said, str(error.value))
+    assert re.search(message, str(error.value))
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -25,7 +25,7 @@ def test_a_test_set_has_no_labels_and_is_read_where_it_is_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "text", "said"),
+    ("task", "text", "message"),
     [
         ("cola", "", "dev.tsv: no rows; expected cola's header and rows"),
         ("cola", "sentence1\tlabel\n", "dev.tsv: no rows; expected"),
@@ -37,9 +37,9 @@ def test_a_test_set_has_no_labels_and_is_read_where_it_is_asked_for(tmp_path):
         ("wnli", "sentence1\tlabel\na\t1\n", "no task 'wnli'; there are cola"),
     ],
 )  # fmt: skip
-def test_bad_files_are_one_line(tmp_path, task, text, said):
+def test_bad_files_are_one_line(tmp_path, task, text, message):
     (tmp_path / "dev.tsv").write_text(text)
     with pytest.raises(UserError) as error:
         read_task(task, tmp_path / "dev.tsv")
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

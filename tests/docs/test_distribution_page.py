@@ -47,7 +47,7 @@ def test_its_numbers_are_those_of_the_literal_definition(open_page):
       for (const name of Object.keys(PRESETS)) {{ preset(name); seen.push([state, map()]); }}
       return JSON.stringify(seen);"""
     page = open_page(PAGE, script)
-    seen = json.loads(page.said)
+    seen = json.loads(page.result)
     assert len(seen) == len(given) + 4
     for state, shown in seen:
         expected = of(state["height"], state["distance"], state["a"], state["b"])
@@ -59,7 +59,7 @@ def test_its_numbers_are_those_of_the_literal_definition(open_page):
 
 def test_the_gold_preset_has_the_heads_of_the_treebank(open_page):
     script = f"{MAP}{KEYS} preset('Gold tree'); return JSON.stringify([state.words, map()]);"
-    words, shown = json.loads(open_page(PAGE, script).said)
+    words, shown = json.loads(open_page(PAGE, script).result)
     assert words[-1] == "</s>"
     assert word_heads(torch.tensor(shown).numpy(), words[:-1]) == HEADS
 
@@ -77,7 +77,7 @@ def test_a_bar_moves_by_keys_and_by_dragging(open_page):
       mann.dispatchEvent(new PointerEvent("pointermove", at(175))); seen.push(now(), lit());
       return JSON.stringify(seen);"""
     )
-    assert json.loads(open_page(PAGE, script).said) == [
+    assert json.loads(open_page(PAGE, script).result) == [
         "7", "7.1", "6.1", "-1", "12", "12", "-1", "inside,parent",
     ]  # fmt: skip
 
@@ -96,7 +96,7 @@ def test_the_equation_of_each_value_lights_up_with_its_numbers(open_page):
       key(cell("map", 3, 6), "ArrowUp"); seen.push([lit(), said(), document.activeElement === cell("map", 2, 6)]);
       return JSON.stringify(seen);"""
     )
-    assert json.loads(open_page(PAGE, script).said) == [
+    assert json.loads(open_page(PAGE, script).result) == [
         ["sum", "P_D(Brief | den) = 0.982 · 1.000 [den … Brief] = 0.982"],
         ["inside", "p(den ∈ C(den)) = 1.000"],
         ["border", "p_L(den | den) = p(den ∈ C) − p(sieht ∈ C) = 1.000 − 0.000 = 1.000"],
@@ -132,7 +132,7 @@ def test_a_sentence_of_ones_own(open_page):
       seen.push([...document.querySelectorAll("[data-span]")].map((one) => one.dataset.span).join());
       return JSON.stringify(seen);"""
     )
-    assert json.loads(open_page(PAGE, script).said) == [
+    assert json.loads(open_page(PAGE, script).result) == [
         12, "12 words at most: the first 12 are shown.", "3,7", "2", "a,b", "0 2", None, "1 2,0 2",
     ]  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_a_sentence_of_ones_own(open_page):
 def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
     script = f"{KEYS} preset('{preset}'); return document.scrollingElement.scrollWidth;"
     page = open_page(PAGE, script, width=400)
-    assert (page.said, page.console) == ("400", [])
+    assert (page.result, page.console) == ("400", [])
     text = PAGE.read_text(encoding="utf-8")
     assert "default-src 'none'" in text  # the browser refuses whatever the page would load
     assert not any(word in text for word in ("<link", "src=", "@import", "fetch("))
@@ -149,4 +149,4 @@ def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
 
 def test_no_row_shows_below_the_numbers(open_page):
     script = "return innerHeight - document.querySelector('#numbers').getBoundingClientRect().bottom;"
-    assert open_page(PAGE, script, width=800).said == "0"
+    assert open_page(PAGE, script, width=800).result == "0"

@@ -40,8 +40,8 @@ def built(tmp_path_factory):
     plan = json.loads(
         Targets(config, read_published(ROOT / "workflow/published.yaml")).page_plan("report-verdict")
     )
-    (asked,) = plan["contrasts"]
-    asked["contrasts"] = [Contrast(**one) for one in asked["contrasts"] if one["system"] in TESTED]
+    (planned,) = plan["contrasts"]
+    planned["contrasts"] = [Contrast(**one) for one in planned["contrasts"] if one["system"] in TESTED]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_report(plan=plan, output=folder / "whole.html", captions=ROOT / "workflow/report")
@@ -116,7 +116,7 @@ def test_the_verdicts_report_works_in_a_browser_and_has_the_verdicts_numbers(bui
     )
     page = open_page(built, script, width=400)
     assert not page.console
-    assert page.said == "400,4"  # BLEU and F1 in two directions
+    assert page.result == "400,4"  # BLEU and F1 in two directions
     with (ROOT / "studies/multi30k/verdict.csv").open(encoding="utf-8") as file:
         rows = [
             row for row in csv.DictReader(file) if (row["system"], row["rival"]) == ("grammar", "transformer")

@@ -41,19 +41,19 @@ def run(folder, programs, *command):
 
 def test_the_tutorial(tmp_path, warm):
     copy_of_the_project(tmp_path)
-    said, kinds = "", []
+    output, kinds = "", []
     for kind, block in BLOCK.findall((ROOT / "docs/tutorial.md").read_text(encoding="utf-8")):
         named = FILE.match(block)
         if kind == "text":
-            assert said == block
+            assert output == block
         elif named:
             (tmp_path / named[1]).parent.mkdir(exist_ok=True)
             with (tmp_path / named[1]).open("a", encoding="utf-8") as file:
                 file.write(f"\n\n{block}")
         else:
-            said = run(tmp_path, warm.folder, *COMMANDS[kind], block)
+            output = run(tmp_path, warm.folder, *COMMANDS[kind], block)
         kinds.append("file" if named else kind)
     assert kinds.count("text") == 2
     assert kinds.count("file") == 4
-    assert "near" in said  # the last dry run
+    assert "near" in output  # the last dry run
     assert len(list(tmp_path.glob("results/tutorial/de-en/*/seed1/history.csv"))) == 2

@@ -13,9 +13,9 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.score_text import score_texts
 
 
-def score(*paths, language="en", **how):
+def score(*paths, language="en", **kwargs):
     texts = bleu.read_texts(*paths)
-    return bleu.score(texts[:2], texts[2:], language=language, **how)
+    return bleu.score(texts[:2], texts[2:], language=language, **kwargs)
 
 
 @pytest.fixture
@@ -96,10 +96,10 @@ def test_table_and_test_tokenise_alike(tmp_path, language, tokeniser, reference,
         write(*pair) for pair in (("reference", reference), ("ours", words), ("theirs", hypotheses))
     )
     run = json.dumps({"direction": f"en-{language}"})
-    how = ["--reference-tokens", f"{gold}.tok", "--run", run, "--output", tmp_path / "output"]
+    kwargs = ["--reference-tokens", f"{gold}.tok", "--run", run, "--output", tmp_path / "output"]
 
     def synmask(*arguments):
-        cli.main([*map(str, arguments), *map(str, how)])
+        cli.main([*map(str, arguments), *map(str, kwargs)])
         return json.loads((tmp_path / "output").read_text())
 
     def scored(name):
@@ -175,7 +175,7 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["a"], 'Command "score" parameter REFERENCES requires an argument.'),
         (["a", "a", "a"], "unexpected: 'a'; see --help"),
@@ -187,13 +187,13 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
         (["c", "c"], "c: empty; give"),
     ],
 )
-def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, said):
+def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     for name, text in (("a", "x\n"), ("b", "x\ny\n"), ("c", "")):
         (tmp_path / name).write_text(text)
     with pytest.raises(SystemExit):
         cli.main(["score", *words])
-    assert capsys.readouterr().err.startswith(f"synmask score: {said}")
+    assert capsys.readouterr().err.startswith(f"synmask score: {message}")
 
 
 def test_a_tokeniser_that_is_not_installed_is_one_line():
@@ -236,9 +236,9 @@ def test_another_unicode_form_is_said(tmp_path, capsys):
     plain = "Die Tür knarrt über Nacht.\nÄ\n"
     (tmp_path / "nfc").write_text(plain, encoding="utf-8")
     (tmp_path / "nfd").write_text(normalize("NFD", plain), encoding="utf-8")
-    for hypothesis, said in (("nfd", "2 lines have words in another Unicode form"), ("nfc", "")):
+    for hypothesis, message in (("nfd", "2 lines have words in another Unicode form"), ("nfc", "")):
         languages.note.cache_clear()
         bleu.read_texts(tmp_path / hypothesis, tmp_path / "nfc")
         err = capsys.readouterr().err
-        assert said in err
-        assert bool(err) == bool(said)
+        assert message in err
+        assert bool(err) == bool(message)

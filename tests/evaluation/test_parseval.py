@@ -156,8 +156,8 @@ def test_long_sentences_need_no_recursion(parse):
 GOLD = "(S (NP (D the) (N dogs)) (VP (V bark) (ADVP (A very) (A loudly))) (. .))\n"
 
 
-def row(distances, tokens=("the", "do@@", "gs", "bark", "very", "loudly", "."), **more):
-    return json.dumps({"tokens": list(tokens), "distances": distances, "eos_distance": 9.5} | more) + "\n"
+def row(distances, tokens=("the", "do@@", "gs", "bark", "very", "loudly", "."), **kwargs):
+    return json.dumps({"tokens": list(tokens), "distances": distances, "eos_distance": 9.5} | kwargs) + "\n"
 
 
 @pytest.fixture

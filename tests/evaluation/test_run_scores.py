@@ -44,8 +44,8 @@ def scored(tmp_path):
     rows = [PROBABILITY, *PROBABLE]
     lines(tmp_path / "h.forced.csv", [",".join(map(str, row)) for row in rows])
     parts = {kind: sha256(tmp_path / f"h.{kind}") for kind in ("txt", "tok", "forced.csv")}
-    said = {"decode_seconds": 1.0, "training": "this", "run": RUN, "sha256": parts}
-    (tmp_path / "h.json").write_text(json.dumps(said))
+    message = {"decode_seconds": 1.0, "training": "this", "run": RUN, "sha256": parts}
+    (tmp_path / "h.json").write_text(json.dumps(message))
     (tmp_path / "train.json").write_text('{"training": "this"}')
     text = lines(tmp_path / "text", REFERENCES)
 
@@ -103,7 +103,7 @@ def test_sets_of_another_size_are_refused(scored, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not a table"),
         ("1,2\n", "no column log_probability, tokens"),
@@ -111,9 +111,9 @@ def test_sets_of_another_size_are_refused(scored, tmp_path):
         ("log_probability,tokens\nx,2\n-1,2\n", "not a table"),
     ],
 )
-def test_damaged_log_probabilities_are_named(tmp_path, text, said):
+def test_damaged_log_probabilities_are_named(tmp_path, text, message):
     (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(UserError, match=rf"p\.csv: {said}.*; decode again"):
+    with pytest.raises(UserError, match=rf"p\.csv: {message}.*; decode again"):
         read_probabilities(tmp_path / "p.csv", 2)
 
 

@@ -75,13 +75,13 @@ def test_case_counts_unless_it_is_not_to(texts, counted):
 def test_files_that_do_not_fit_are_named(tmp_path):
     with pytest.raises(UserError, match=r"gone\.csv: no such file"):
         sentences.read_sentences(tmp_path / "gone.csv")
-    for text, said in (
+    for text, message in (
         ("", "not a table"),
         ("matches_1\n3\n", "no column matches_2"),
         (",".join(COUNTS), "no sentence"),
     ):
         (tmp_path / "bad.csv").write_text(text)
-        with pytest.raises(UserError, match=rf"bad\.csv: {said}"):
+        with pytest.raises(UserError, match=rf"bad\.csv: {message}"):
             sentences.read_sentences(tmp_path / "bad.csv")
 
 

@@ -16,8 +16,8 @@ NEAR, FAR = (
 )
 
 
-def between(ours, theirs, **how):
-    return compare(corpus_f1(ours), corpus_f1(theirs), ours, theirs, **how)
+def between(ours, theirs, **kwargs):
+    return compare(corpus_f1(ours), corpus_f1(theirs), ours, theirs, **kwargs)
 
 
 def test_p_is_the_larger_of_both():

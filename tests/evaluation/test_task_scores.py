@@ -166,7 +166,7 @@ def test_the_bag_of_words_compares_the_sentences_of_a_pair():
 
 
 @pytest.mark.parametrize(
-    ("task", "lines", "said"),
+    ("task", "lines", "message"),
     [
         ("cola", "1\n", "p.txt: 1 predictions for 2 examples; predict the same part again"),
         ("cola", "", "p.txt: 0 predictions for 2 examples"),
@@ -176,11 +176,11 @@ def test_the_bag_of_words_compares_the_sentences_of_a_pair():
         ("colla", "1\n1\n", "no task 'colla'; there are cola, sst-2"),
     ],
 )
-def test_bad_predictions_are_one_line(tmp_path, task, lines, said):
+def test_bad_predictions_are_one_line(tmp_path, task, lines, message):
     (tmp_path / "p.txt").write_text(lines)
     with pytest.raises(UserError) as error:
         read_predictions(task, tmp_path / "p.txt", 2)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -230,17 +230,17 @@ def test_the_tasks_own_score_follows_from_sums_over_examples(task, count):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "No columns"),
         ("part,answer\ndev,1\n", "no column gold"),
         ("part,answer,gold\ndev,1,x\n", "an answer that is none of cola's"),
     ],
 )
-def test_what_is_no_table_of_answers_is_one_line(tmp_path, text, said):
+def test_what_is_no_table_of_answers_is_one_line(tmp_path, text, message):
     path = tmp_path / "examples.csv"
     with pytest.raises(UserError, match=r"examples\.csv: no such file; score this run again"):
         counts_of_examples(path, "cola", "dev")
     path.write_text(text)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         counts_of_examples(path, "cola", "dev")

@@ -133,8 +133,8 @@ def test_logits_hypotheses_and_trees_are_the_same(exported, name):
 
 
 def test_a_folder_holds_one_guide_and_runs_no_code_without_trust(exported):
-    folder, said = exported
-    assert "trust_remote_code=True" in said
+    folder, message = exported
+    assert "trust_remote_code=True" in message
     assert {path.name for path in (folder / "lisa").glob("*.py")} == {
         "modeling_translation.py", "synmask_bf16.py", "synmask_encoder.py", "synmask_guides.py",
         "synmask_guides_attention.py", "synmask_guides_lisa.py", "synmask_options.py",

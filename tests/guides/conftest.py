@@ -28,16 +28,16 @@ def dependencies(length, draw):
 def _edges(words):
     """The tree's distances between words, token by token, by search: (n, n), None where there is no way."""
     n = len(words)
-    near = {own: set() for own, *_ in words if own >= 0}
-    for own, head, *_ in words:
-        if own >= 0 and head != own:
-            near[own].add(head)
-            near[head].add(own)
+    near = {word: set() for word, *_ in words if word >= 0}
+    for word, head, *_ in words:
+        if word >= 0 and head != word:
+            near[word].add(head)
+            near[head].add(word)
     table = [[None] * n for _ in range(n)]
-    for i, (own, *_) in enumerate(words):
-        if own < 0:
+    for i, (word, *_) in enumerate(words):
+        if word < 0:
             continue
-        far, front = {own: 0}, [own]
+        far, front = {word: 0}, [word]
         while front:
             here = front.pop(0)
             for other in near[here] - far.keys():

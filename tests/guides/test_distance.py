@@ -9,8 +9,8 @@ import torch
 def literal_gate(d, i, j, temperature):
     """d[k] is the distance of the gap between k and k+1."""
 
-    def factor(own, k):
-        return (1 + math.tanh((d[own] - d[k]) / temperature)) / 2
+    def factor(position, k):
+        return (1 + math.tanh((d[position] - d[k]) / temperature)) / 2
 
     gate = 1.0
     for k in range(j, i - 1):  # to the left: gaps j..i-2, against the gap before i

@@ -99,10 +99,10 @@ def test_synchronisation_agrees_with_loops(guide):
         carried = [
             sum(cross[b, t, j] * (source[b, 0, j] + source[b, 1, j]) / 2 for j in range(5)) for t in range(m)
         ]
-        own = [(target[b, 0, t] + target[b, 1, t]) / 2 for t in range(m)]
+        centres = [(target[b, 0, t] + target[b, 1, t]) / 2 for t in range(m)]
         for a in range(m):
             for c in range(a):
-                sign = 1 if own[a] > own[c] else -1
+                sign = 1 if centres[a] > centres[c] else -1
                 expected += max(0.0, 0.2 - sign * (carried[a] - carried[c]))
     assert float(lpsi.loss(done)) == pytest.approx(0.3 * float(expected), rel=1e-5)
     assert guide("lpsi").loss(done) is None

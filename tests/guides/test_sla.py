@@ -6,7 +6,7 @@ from synmask.guides.attention import masked_softmax
 def literal(words, far, scores, values, gate, most):
     """Attention of one sentence as the paper has it: scores (H, n, n), values (H, n, c), gate (n)."""
     n = len(words)
-    free = [own < 0 for own, *_ in words]
+    free = [word < 0 for word, *_ in words]
 
     def near(i, j):
         if free[i] or free[j] or words[j][3]:
@@ -17,7 +17,7 @@ def literal(words, far, scores, values, gate, most):
 
     def position(k):
         """The number of a token's word among all words and marks."""
-        return len({(own, place if own < 0 else -1) for place, (own, *_) in enumerate(words[: k + 1])})
+        return len({(word, place if word < 0 else -1) for place, (word, *_) in enumerate(words[: k + 1])})
 
     out = torch.zeros_like(values)
     for h in range(len(scores)):

@@ -20,15 +20,15 @@ def masks(words, far, most):
     found = torch.zeros(3 * most + 2, n, n, dtype=torch.bool)
     found[0] = True
     for i, j in pairs:
-        own, other = words[i][0], words[j][0]
+        word, other = words[i][0], words[j][0]
         if words[j][2] > 0 and words[j][2] != words[i][2]:
             found[-1, i, j] = True
-        if other < 0 or own == other or far[i][j] is None:
+        if other < 0 or word == other or far[i][j] is None:
             continue
         d = far[i][j]
         if other in above(words, i):
             number = d if d <= most else 0
-        elif own in above(words, j):
+        elif word in above(words, j):
             number = most + d if d <= most else 0
         else:
             number = 2 * most + d - 1 if d - 1 <= most else 0

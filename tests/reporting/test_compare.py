@@ -54,15 +54,15 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
     assert (base["seeds"], base["difference"], ours["seeds"]) == ("2", "", "2")
     assert float(ours["p"]) == max(float(ours["p test set"]), float(ours["p seeds"]))
     assert int(ours["needed"]) > 2
-    said = capsys.readouterr().out
-    assert "| Ours | 2 | " in said
-    assert "sacrebleu: nrefs:1|case:mixed" in said
+    printed = capsys.readouterr().out
+    assert "| Ours | 2 | " in printed
+    assert "sacrebleu: nrefs:1|case:mixed" in printed
     page = (files / "out.html").read_text()
     for line in (
         "p: the larger of the two: judge by it; below 0.05, the difference is significant",
         "needed: the fewest seeds per side that find a difference of 2 BLEU four times out of five",
     ):
-        assert f"\n{line}\n" in said
+        assert f"\n{line}\n" in printed
         assert f"<li>{line}</li>" in page
 
 
@@ -115,7 +115,7 @@ def test_one_seed_and_several_rivals(files, capsys):
 
 
 @pytest.mark.parametrize(
-    ("systems", "said"),
+    ("systems", "message"),
     [
         ([("Base", "base.1")], "give --system NAME FILE… twice or more"),
         ([("Base", "base.1"), ("Base", "ours.1")], "each with a name of its own"),
@@ -123,10 +123,10 @@ def test_one_seed_and_several_rivals(files, capsys):
         ([("Base", "base.1"), ("Ours", "nothing")], "nothing: no such file"),
     ],
 )
-def test_a_wrong_call_gets_one_line(files, capsys, systems, said):
+def test_a_wrong_call_gets_one_line(files, capsys, systems, message):
     with pytest.raises(SystemExit):
         compare(files, *systems, output=files / "out")
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (files / "out.csv").exists()
 
 

@@ -82,12 +82,12 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
       return JSON.stringify([(point - zero) / (gain - zero), of(".point").classList.contains("higher"), before,
         of(".facts").checkVisibility(), of(".facts").textContent, document.scrollingElement.scrollWidth]);"""
     page = open_page(project / "report.html", script, width=400)
-    scale, higher, before, after, facts, wide = json.loads(page.said)
+    scale, higher, before, after, facts, wide = json.loads(page.result)
     assert scale == pytest.approx(3.0, abs=0.01)
     assert (higher, before, after, wide) == (True, False, True, 400)
     assert all(
-        said in facts
-        for said in ("30.00 (seed 1)", "if there is one (+1.00)", "Seeds needed", "snakemake toy")
+        message in facts
+        for message in ("30.00 (seed 1)", "if there is one (+1.00)", "Seeds needed", "snakemake toy")
     )
     text = unescape((project / "report.html").read_text())
     assert "Cannot tell: neither" in text

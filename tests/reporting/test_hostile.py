@@ -66,8 +66,8 @@ def test_a_heat_map_of_hostile_tokens_is_xml(tmp_path):
 
 
 def test_characters_without_a_font_are_said_before_the_figure(monkeypatch, capsys):
-    own = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
-    monkeypatch.setattr(fontManager, "ttflist", own)
+    bundled = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
+    monkeypatch.setattr(fontManager, "ttflist", bundled)
     languages.note.cache_clear()
     assert figures.fonts_for(["plain", "é"]) == ["DejaVu Sans"]
     assert capsys.readouterr().err == ""

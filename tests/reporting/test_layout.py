@@ -24,9 +24,9 @@ HEADS = [(group, direction, metric) for group in GROUPS for direction in DIRECTI
 SPECIAL = r"a_b&c%d$e#f{g}h~i^j\k|l<m>n"
 
 
-def layout(columns, title="A title", label="grammar", **more):
+def layout(columns, title="A title", label="grammar", **kwargs):
     row = [Value(place, sd=0.1, best=place == 1) for place in range(columns)]
-    return Layout(title, ["System"], HEADS[:columns], [([label], row)], **more)
+    return Layout(title, ["System"], HEADS[:columns], [([label], row)], **kwargs)
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ GRAMMAR = "Grammar <b>&</b> co"
 def table():
     """Of two systems and a published one; the columns of BLEU are alike."""
 
-    def here(mean, system, **more):
-        return Value(mean, sd=0.1, run=("toy", "de-en", system), **more)
+    def here(mean, system, **kwargs):
+        return Value(mean, sd=0.1, run=("toy", "de-en", system), **kwargs)
 
     tested = here(31.0, "grammar", best=True, p=0.03, change=0.9, seeds=2)
     rows = [
@@ -199,9 +199,9 @@ def test_columns_that_say_the_same_are_one(project):
 
 def test_what_was_run_is_said(project):
     html = page(project).read_text()
-    for said in ("3 of 4", "2023-11-14 22:13 UTC", "abc123", "CPU", "torch 2.0", "0.07 hours", "epoch 29 &lt;done&gt;",
+    for message in ("3 of 4", "2023-11-14 22:13 UTC", "abc123", "CPU", "torch 2.0", "0.07 hours", "epoch 29 &lt;done&gt;",
                  "synmask score --hypothesis &#39;a&lt;b&#39;", "1,234,567", "BLEU by &lt;system&gt;."):  # fmt: skip
-        assert said in html, said
+        assert message in html, message
     assert "epoch 3 &lt;done&gt;" not in html  # only the log's end
 
 
@@ -264,9 +264,9 @@ def test_a_label_or_title_is_no_image_link_or_markup(project):
     plan["title"] = plan["experiments"][0]["title"] = HOSTILE
     plan["experiments"][0]["systems"][1][1] = HOSTILE
     write_report(plan=plan, output=Path("results/report.html"), captions=project / "captions")
-    said = Path("results/report.html").read_text()
-    assert not [src for src in re.findall(r'<img[^>]*src="([^"]*)', said) if not src.startswith("data:")]
-    assert not re.search(r'href="(?!#|[a-z][\w./-]*")', said)
+    html = Path("results/report.html").read_text()
+    assert not [src for src in re.findall(r'<img[^>]*src="([^"]*)', html) if not src.startswith("data:")]
+    assert not re.search(r'href="(?!#|[a-z][\w./-]*")', html)
 
 
 def test_the_policy_allows_the_pages_own_scripts_and_nothing_else(project):
@@ -285,8 +285,8 @@ def test_a_browser_runs_the_pages_scripts_and_no_others(project, open_page):
     script = "document.body.dataset.evil = 1"
     evil = f"<script>{script}</script><img src=x onerror='{script}'><p id=e onclick='{script}'>e</p>"
     path.write_text(path.read_text().replace("</main>", evil + "</main>"))
-    asked = "document.getElementById('e').click(); return [document.body.dataset.evil, document.querySelector('th button') !== null].join()"
-    assert open_page(path, asked).said == ",true"
+    script = "document.getElementById('e').click(); return [document.body.dataset.evil, document.querySelector('th button') !== null].join()"
+    assert open_page(path, script).result == ",true"
 
 
 def test_other_pages_become_sections(project):
@@ -313,9 +313,13 @@ def test_the_same_results_give_the_same_page(project):
 
 def test_broken_scores_are_one_line(project):
     path = project / "results/toy/de-en/transformer/seed2/scores.json"
-    for text, said in (("{", "not JSON"), ("[1]", "no scores in it"), ('{"scores": 3}', "no scores in it")):
+    for text, message in (
+        ("{", "not JSON"),
+        ("[1]", "no scores in it"),
+        ('{"scores": 3}', "no scores in it"),
+    ):
         path.write_text(text)
-        with pytest.raises(UserError, match=rf"seed2/scores\.json: {said}"):
+        with pytest.raises(UserError, match=rf"seed2/scores\.json: {message}"):
             page(project)
 
 
@@ -334,10 +338,10 @@ def test_the_page_fits_the_window_and_shows_all(project, open_page, width, scrip
           (e) => e.getBoundingClientRect().right > innerWidth + 1).length,
       });"""
     shown = open_page(page(project), measure, width=width, scripts=scripts)
-    said = json.loads(shown.said)
+    content = json.loads(shown.result)
     assert not shown.console
-    assert said.pop("controls") == (18 if scripts else 0)  # 11 columns, a filter, 6 of the translations
-    assert said == {
+    assert content.pop("controls") == (18 if scripts else 0)  # 11 columns, a filter, 6 of the translations
+    assert content == {
         "inner": width, "scroll": width, "tables": 2, "pictures": 1, "examples": 3, "small": 0, "outside": 0,
     }  # fmt: skip
 
@@ -347,7 +351,7 @@ def test_the_contents_stay_in_sight(project, open_page, width, top):
     script = """scrollTo(0, document.scrollingElement.scrollHeight);
       const box = document.querySelector("nav").getBoundingClientRect();
       return [Math.round(box.top), box.bottom > 20].join();"""
-    assert open_page(page(project), script, width=width).said == f"{top},true"
+    assert open_page(page(project), script, width=width).result == f"{top},true"
 
 
 def test_tables_sort_and_lists_filter(project, open_page):
@@ -361,10 +365,10 @@ def test_tables_sort_and_lists_filter(project, open_page):
       filter.value = "transformer 30.2"; filter.dispatchEvent(new Event("input"));
       const left = rows().filter((row) => row.checkVisibility()).length;
       return JSON.stringify({ systems, scores, left });"""
-    said = json.loads(open_page(page(project), script).said)
-    assert said["systems"][0].startswith("Grammar")
-    assert said["scores"][:2] == ["30.20", "30.00"]
-    assert said["left"] == 1
+    content = json.loads(open_page(page(project), script).result)
+    assert content["systems"][0].startswith("Grammar")
+    assert content["scores"][:2] == ["30.20", "30.00"]
+    assert content["left"] == 1
 
 
 def test_translations_are_compared_by_system_and_seed(project, open_page):
@@ -390,8 +394,8 @@ def test_translations_are_compared_by_system_and_seed(project, open_page):
       set("least", 4); said.push(numbers()); set("least", 1);
       set("system", "Transformer"); set("seed", 2); said.push(lacking(), rows());
       return JSON.stringify(said);"""
-    said = json.loads(open_page(page(project), script).said)
-    assert said == [
+    content = json.loads(open_page(page(project), script).result)
+    assert content == [
         "123", "|Nr1|the,cat,Nr2", 2, "a dog,x,no", "321", "123", "2", "1 of 1 sentences", "", "the cat||cat", 1,
     ]  # fmt: skip
 
@@ -400,11 +404,11 @@ def test_a_numbers_link_opens_the_runs_card(project, open_page):
     script = """document.querySelector('a[href="#run-toy-de-en-transformer-2"]').click();
       return new Promise((resolve) => setTimeout(() => resolve(
         [...document.querySelectorAll(".card")].map((card) => card.open).join()), 100));"""
-    assert open_page(page(project), script).said == "true,false"
+    assert open_page(page(project), script).result == "true,false"
     assert (
         open_page(
             page(project), "return document.querySelectorAll('.card')[1].open", part="#run-toy-de-en-grammar"
-        ).said
+        ).result
         == "true"
     )
 
@@ -414,11 +418,11 @@ def test_the_cards_commands_can_be_pasted(project):
     plan = copy.deepcopy(PLAN)
     plan["experiments"][0]["corpus"] = "my toy"
     write_report(plan=plan, output=project / "results/report.html", captions=project / "captions")
-    said = unescape((project / "results/report.html").read_text())
+    html = unescape((project / "results/report.html").read_text())
     target = "'results/my toy/de-en/transformer/seed1/scores.json'"
-    assert f"snakemake --force {target}" in said
-    assert f"snakemake {target} --forcerun train" in said
-    assert f"snakemake {target.replace('transformer/seed1', 'grammar/seed2')}" in said  # what is missing
+    assert f"snakemake --force {target}" in html
+    assert f"snakemake {target} --forcerun train" in html
+    assert f"snakemake {target.replace('transformer/seed1', 'grammar/seed2')}" in html  # what is missing
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -444,7 +448,7 @@ def test_the_page_is_accessible(project, open_page, scheme):
         .filter((one) => ["serious", "critical"].includes(one.impact))
         .map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200), one.nodes[0].failureSummary])));"""
     )
-    assert json.loads(open_page(output, script).said) == []
+    assert json.loads(open_page(output, script).result) == []
 
 
 def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ PUBLISHED = {
 }
 
 
-def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_tokenised",), **more):
+def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_tokenised",), **kwargs):
     """A plan in which every system is run with every seed, but for `peer`."""
     runs = {system: list(seeds) for system in systems if system != "peer"}
     return {
@@ -47,7 +47,7 @@ def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_toke
         ],
         "files": ["scores.json"],
         "notes": [],
-    } | more
+    } | kwargs
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def run(tmp_path):
 
     def write(
         system, seed, bleu, *, direction="de-en", signatures=SIGNATURES, corpus="demo",
-        right=None, sentences=40, old=False, **more
+        right=None, sentences=40, old=False, **kwargs
     ):  # fmt: skip
         test = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
-        scores = {"test": test, "valid": test | {"bleu_tokenised": more.pop("valid", None)}}
+        scores = {"test": test, "valid": test | {"bleu_tokenised": kwargs.pop("valid", None)}}
         path = tmp_path / f"{corpus}/{direction}/{system}/seed{seed}/scores.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         head = {"corpus": corpus, "direction": direction, "system": system, "seed": seed}
@@ -73,7 +73,9 @@ def run(tmp_path):
             "settings": {"training": {"lr": 1}},
             "decoding": {"beam": 5},
         }
-        path.write_text(json.dumps(head | {"scores": scores, "signatures": signatures} | costs | made | more))
+        path.write_text(
+            json.dumps(head | {"scores": scores, "signatures": signatures} | costs | made | kwargs)
+        )
         if right is not None:
             one = [[*([right + (k + seed) % 2] * 4), 10, 9, 8, 7, 10, 10] for k in range(sentences)]
             rows = [COUNTS, *one]
@@ -150,13 +152,13 @@ def test_means_deviations_differences_and_bold_by_hand(run, table):
 
 
 def test_a_note_stands_below_a_table_that_shows_one_of_its_numbers(run, table):
-    more = copy.deepcopy(PUBLISHED)
-    own = {"measured": {"grammar": ["35.80", None]}, "quoted": {}, "note": "Of grammar alone."}
-    more["results"].append(more["results"][0] | own)
-    more["results"][0]["measured"].pop("grammar")
-    _, _, markdown = table(plan_of(["transformer", "grammar"]), published=more)
+    published = copy.deepcopy(PUBLISHED)
+    extra_result = {"measured": {"grammar": ["35.80", None]}, "quoted": {}, "note": "Of grammar alone."}
+    published["results"].append(published["results"][0] | extra_result)
+    published["results"][0]["measured"].pop("grammar")
+    _, _, markdown = table(plan_of(["transformer", "grammar"]), published=published)
     assert {"A note.", "Of grammar alone."} <= {*markdown}
-    _, _, markdown = table(plan_of(["transformer", "peer"]), published=more)
+    _, _, markdown = table(plan_of(["transformer", "peer"]), published=published)
     assert "A note." in markdown
     assert "Of grammar alone." not in markdown
 
@@ -319,8 +321,8 @@ def test_equal_models_or_translations_of_two_seeds_are_said(run, table):
     ]
     runs += [run("c", seed, 30.0, **outputs(f"c{seed}", f"c{seed}")) for seed in (1, 2, 3)]
     *_, markdown = table(plan_of(["a", "b", "c"]), runs)
-    told = "models of A demo De→En (seeds 1, 3); translations of B demo De→En (seeds 1, 3)"
-    assert f"Equal, although their seeds differ: {told}." in "\n".join(markdown)
+    overlap = "models of A demo De→En (seeds 1, 3); translations of B demo De→En (seeds 1, 3)"
+    assert f"Equal, although their seeds differ: {overlap}." in "\n".join(markdown)
     *_, markdown = table(plan_of(["c"]), runs[-3:])
     assert "Equal, although" not in "\n".join(markdown)
 
@@ -426,10 +428,10 @@ def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
 def task_scores(tmp_path):
     """Writes scores.json of a run on a task, or without a system its baselines.json, and returns its path."""
 
-    def write(task, scores, system=None, seed=None, **more):
+    def write(task, scores, system=None, seed=None, **kwargs):
         path = tmp_path / f"{task}.{system}.{seed}.json"
         run = {"system": system, "seed": seed, "commit": "c0ffee", "settings": {"lr": 1}} if system else {}
-        path.write_text(json.dumps({"corpus": "glue", "task": task, "scores": scores} | run | more))
+        path.write_text(json.dumps({"corpus": "glue", "task": task, "scores": scores} | run | kwargs))
         return path
 
     return write
@@ -553,9 +555,9 @@ def test_runs_from_weights_of_one_name_that_were_trained_otherwise_are_refused(t
 def test_pairs_that_two_sets_share_are_a_note(run, table):
     shared = {"test in train": 1200, "test in valid": 0, "valid in train": 3}
     scores = [run(system, 1, 30.0, overlap=shared) for system in ("transformer", "grammar")]
-    said = "Pairs that occur in two sets, demo De→En: 1,200 test in train, 3 valid in train."
+    message = "Pairs that occur in two sets, demo De→En: 1,200 test in train, 3 valid in train."
     *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), scores)
-    assert markdown.count(said) == 1
+    assert markdown.count(message) == 1
     none = [run(system, 1, 30.0, overlap=dict.fromkeys(shared, 0)) for system in ("transformer", "grammar")]
     *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), none)
     assert "in two sets" not in "".join(markdown)

@@ -148,9 +148,9 @@ def test_it_stands_alone(trees, parses):
 def opened(trees, parses, open_page, tmp_path):
     """The page in a browser, after a script."""
 
-    def opened(script="", **how):
+    def opened(script="", **kwargs):
         (tmp_path / "page.html").write_text(page("Trees", trees, {"A": parses, "B": parses}))
-        return open_page(tmp_path / "page.html", script, **how)
+        return open_page(tmp_path / "page.html", script, **kwargs)
 
     return opened
 
@@ -202,7 +202,7 @@ def test_arrows_to_the_root_end_inside_the_drawing(opened):
       for (const one of group.children) one.style.display = "inline";
       const box = group.getBBox(), view = svg.viewBox.baseVal;
       return JSON.stringify([box.x >= 0, box.x + box.width <= view.width, box.y + box.height <= view.height]);"""
-    assert json.loads(opened(script).said) == [True, True, True]
+    assert json.loads(opened(script).result) == [True, True, True]
 
 
 HELPERS = """
@@ -217,12 +217,12 @@ HELPERS = """
 def test_a_figure_holds_all_trees_of_a_sentence_and_stands_alone(trees, parses):
     drawn = figure(sentence_of(trees[1], {"A <1>": parses[1]}), {"A <1>": parses[1]})
     svg = ET.fromstring(drawn)
-    said = [part.text for part in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert [text for text in said if "(" in text] == [
+    message = [part.text for part in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in message if "(" in text] == [
         "gold (1 constituents that count)",
         "A <1> (0 of 1 found, green)",
     ]
-    assert [text for text in said if text in ("a", "bc", "b@@", "c", "d")] == [
+    assert [text for text in message if text in ("a", "bc", "b@@", "c", "d")] == [
         "a",
         "bc",
         "d",
@@ -253,7 +253,7 @@ def test_a_browser_shows_one_sentence_at_a_time(opened):
       key("ArrowRight", of("next")); seen.push(shown());
       return JSON.stringify(seen);"""
     found = opened(HELPERS + script)
-    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "Sentence 1 of 3", "2."]
+    assert json.loads(found.result) == ["2.", "1.", True, "3.", True, "Sentence 1 of 3", "2."]
     assert found.console == []
 
 
@@ -267,19 +267,19 @@ def test_arrows_show_when_a_word_has_the_focus(opened):
           ? said([before, document.activeElement === word, arrow()].join()) : setTimeout(look, 50);
         look();
       });"""
-    assert opened(script).said == "none,true,inline"
+    assert opened(script).result == "none,true,inline"
 
 
 def test_without_scripts_every_sentence_can_be_opened(opened):
     found = opened("return document.querySelectorAll('.tree-sentence:not([hidden])').length;", scripts=False)
-    assert found.said == "3"
+    assert found.result == "3"
     assert "hidden" in found.of("form")[0]
     assert [("open" in one) for one in found.of("details")] == [False, True, False]
 
 
 def test_a_narrow_window_is_not_overflowed(opened):
     wide = "return document.scrollingElement.scrollWidth <= innerWidth;"
-    assert opened(wide, width=400).said == "true"
+    assert opened(wide, width=400).result == "true"
 
 
 def test_trees_fit_the_column_or_scroll_together(open_page, tmp_path):
@@ -296,7 +296,7 @@ def test_trees_fit_the_column_or_scroll_together(open_page, tmp_path):
         const lack = one.scrollWidth - one.clientWidth;
         return [lack, lack - Math.round(one.scrollLeft)];
       }));"""
-    wide = json.loads(open_page(tmp_path / "page.html", script).said)
+    wide = json.loads(open_page(tmp_path / "page.html", script).result)
     assert [lack for lack, _ in wide] == [0, 0]
-    narrow = json.loads(open_page(tmp_path / "page.html", script, width=400).said)
+    narrow = json.loads(open_page(tmp_path / "page.html", script, width=400).result)
     assert all(lack > 50 and abs(left) <= 2 for lack, left in narrow), narrow

@@ -23,8 +23,8 @@ def tune(weights):
     from synmask.pipeline.options import TrainingOptions
     from synmask.pipeline.roberta.finetune import finetune
 
-    def make(data, run, settings, seed=1, **more):
-        how = {"data": data, "run": run, "settings": settings, "training": TrainingOptions(seed=seed)}
-        finetune(valid="dev", **({"weights": weights} | how | more))
+    def make(data, run, settings, seed=1, **overrides):
+        kwargs = {"data": data, "run": run, "settings": settings, "training": TrainingOptions(seed=seed)}
+        finetune(valid="dev", **({"weights": weights} | kwargs | overrides))
 
     return make

@@ -96,8 +96,10 @@ def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     rows = [ids[ids != 1].tolist() for ids in read["input_ids"]]
     assert rows == [encoded[i].tolist() for i in range(len(texts))]
     assert (max(map(len, rows)) == 20) == (sentences == 2)  # cut
-    theirs, told = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
-    assert not any(told.values())
+    theirs, loading_info = AutoModelForSequenceClassification.from_pretrained(
+        folder, output_loading_info=True
+    )
+    assert not any(loading_info.values())
     with torch.no_grad():
         there = theirs.eval()(**read).logits
     torch.testing.assert_close(

@@ -246,7 +246,7 @@ def test_damaged_merges(source, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change", "message"),
     [
         ("tokenizer.json", {"normalizer": {"type": "Lowercase"}}, "normalises text"),
         (
@@ -263,9 +263,9 @@ def test_damaged_merges(source, tmp_path):
         ("tokenizer_config.json", {"add_prefix_space": True}, "puts a space"),
     ],
 )
-def test_a_tokenizer_that_changes_text_is_refused(published, tmp_path, name, change, said):
+def test_a_tokenizer_that_changes_text_is_refused(published, tmp_path, name, change, message):
     folder = shutil.copytree(published, tmp_path / "model")
     write_json(folder / name, change)
-    with pytest.raises(UserError, match=rf"{name}: it {said}"):
+    with pytest.raises(UserError, match=rf"{name}: it {message}"):
         convert_huggingface(input=folder, output=tmp_path / "weights")
     assert not (tmp_path / "weights").exists()

@@ -112,12 +112,12 @@ def literal_layer(layer, x, length, mask, heads):
     for i in range(length):
         parts = []
         for h in range(heads):
-            own = slice(h * size, (h + 1) * size)
-            scores = [float(query[i, own] @ key[j, own]) / size**0.5 for j in range(length)]
+            head = slice(h * size, (h + 1) * size)
+            scores = [float(query[i, head] @ key[j, head]) / size**0.5 for j in range(length)]
             share = torch.tensor(scores).softmax(0)
             if mask is not None:
                 share = share * (mask[h, i, :length] + 1)
-            parts.append(sum(share[j] * value[j, own] for j in range(length)))
+            parts.append(sum(share[j] * value[j, head] for j in range(length)))
         rows.append(torch.cat(parts))
     x = layer.self_attn_layer_norm(x[:length] + attention.out_proj(torch.stack(rows)))
     return layer.final_layer_norm(x + layer.fc2(torch.nn.functional.gelu(layer.fc1(x))))
@@ -403,11 +403,11 @@ def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path, tu
     long = Examples(((" ".join(["dog"] * 40),),), ("1",))
     for part, examples in (("train", Examples((("the dog .",),), ("1",))), ("dev", long)):
         write_encoded(tmp_path / f"{part}.npz", encode_examples(examples, "cola", vocabulary, 64))
-    said = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
-    with pytest.raises(UserError, match=said):
+    message = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
+    with pytest.raises(UserError, match=message):
         tune(tmp_path, tmp_path / "run", settings())
     tune(task, tmp_path / "whole", settings())
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         predict(
             model=[tmp_path / "whole/best.pt"],
             weights=weights,

@@ -96,12 +96,12 @@ def test_the_zip_holds_every_file_column_by_column(answered, tmp_path):
         if name != "WNLI.tsv" and WANTED[name]:
             assert answers == list(read_lines(places[name] / "answers.txt"))
     assert {row.split("\t")[1] for row in texts["WNLI.tsv"].splitlines()[1:]} == {"0"}
-    said = json.loads((tmp_path / "roberta.json").read_text())
-    assert said["system"] == "roberta"
-    assert {name: entry["seed"] for name, entry in said["files"].items()} == {
+    content = json.loads((tmp_path / "roberta.json").read_text())
+    assert content["system"] == "roberta"
+    assert {name: entry["seed"] for name, entry in content["files"].items()} == {
         name: None if name == "WNLI.tsv" else 2 for name in WANTED
     }
-    assert said["files"]["CoLA.tsv"]["scores"] == {"1": 60.5, "2": 71.5}
+    assert content["files"]["CoLA.tsv"]["scores"] == {"1": 60.5, "2": 71.5}
     main(words(places, tmp_path / "again.zip"))
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "roberta.zip").read_bytes()
 
@@ -154,7 +154,7 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         (
             lambda p: {
@@ -170,12 +170,12 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
         (lambda p: {"rows": [9]}, "these options need equally many values: --rows 1, --predicted 10"),
     ],
 )
-def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, said, capsys):
+def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, message, capsys):
     _, places = answered
     with pytest.raises(SystemExit):
         main(words(places, tmp_path / "r.zip", **changed(places)))
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
@@ -210,11 +210,11 @@ def test_seeds_without_their_scores_or_with_those_of_another_task_are_refused(an
     weights, places = answered
     place, other = places["RTE.tsv"], places["QNLI.tsv"]
     call = f"predict --model {place}/1.pt {place}/2.pt --weights {weights} --data {place}/test.npz --output {tmp_path}/a"
-    for more, said in (
+    for options, message in (
         ("", "these options need equally many values: --model 2, --scores 0"),
         (f"--scores {other}/1.json {other}/2.json", "2.pt: a model of rte, --scores are of qnli"),
     ):
         with pytest.raises(SystemExit):
-            main([*call.split(), *more.split()])
-        assert said in capsys.readouterr().err
+            main([*call.split(), *options.split()])
+        assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

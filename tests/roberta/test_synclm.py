@@ -88,9 +88,9 @@ def test_phrases_are_near_tokens_inside_and_outside():
         assert len(negatives) == len(set(negatives)) > 0
         seen.setdefault((head == anchor, head), set()).add(inside)
     # the root's phrase has nothing outside; 3's own head is no negative of it
-    assert {head for own, head in seen if own} == {3, 6, 11}
+    assert {head for word, head in seen if word} == {3, 6, 11}
     assert seen[True, 3] == {1, 2, 4, 5, 6}
-    assert {head for own, head in seen if not own} == {3, 6, 11}
+    assert {head for word, head in seen if not word} == {3, 6, 11}
 
 
 def test_subtrees_and_the_spans_around_the_head():
@@ -302,8 +302,8 @@ def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
     settings = run_settings(losses=[]).plain()
     settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
     settings = ContinuedRun.model_validate(settings)
-    how = {"settings": settings, "training": TrainingOptions(seed=1)}
-    continue_pretraining(data=data, weights=weights, run=tmp_path / "run", **how)
+    kwargs = {"settings": settings, "training": TrainingOptions(seed=1)}
+    continue_pretraining(data=data, weights=weights, run=tmp_path / "run", **kwargs)
     summary = json.loads((tmp_path / "run/train.json").read_text())
     assert "word frequencies alone have" in summary["diverged"]
 

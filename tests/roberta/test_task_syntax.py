@@ -107,18 +107,18 @@ def test_both_sentences_have_their_own_trees_and_marks_have_none(paraphrases, we
         ]
         for number, text in enumerate(texts, start=1):
             words, heads = gold[text]
-            own = rows[rows[:, 2] == number]
-            starts = list(dict.fromkeys(own[:, 0].tolist()))  # the demo's words never share a piece
-            told = {
+            rows_of_word = rows[rows[:, 2] == number]
+            starts = list(dict.fromkeys(rows_of_word[:, 0].tolist()))  # the demo's words never share a piece
+            words_read = {
                 s: "".join(p for p, r in zip(pieces, rows, strict=True) if r[0] == s).strip("Ġ")
                 for s in starts
             }
-            assert list(told.values()) == words
-            head_of = dict(own[:, :2].tolist())
+            assert list(words_read.values()) == words
+            head_of = dict(rows_of_word[:, :2].tolist())
             assert [starts.index(head_of[s]) + 1 if head_of[s] != s else 0 for s in starts] == heads
-            assert [bool(flag) for flag in dict(zip(own[:, 0], own[:, 3], strict=True)).values()] == [
-                word in ".," for word in words
-            ]
+            assert [
+                bool(flag) for flag in dict(zip(rows_of_word[:, 0], rows_of_word[:, 3], strict=True)).values()
+            ] == [word in ".," for word in words]
 
 
 def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):

@@ -23,8 +23,8 @@ def by_loops(query, memory, heads, rows, path, bias):
                 values = torch.stack([memory[s, slot, d:][part] for slot in slots])
                 scores = keys @ query[s, w, part] / math.sqrt(d // heads)
                 if bias is not None:
-                    more = bias.double().expand(sentences, heads, width, len(slots))
-                    scores = scores + more[s, h, w]
+                    additions = bias.double().expand(sentences, heads, width, len(slots))
+                    scores = scores + additions[s, h, w]
                 out[s, w, part] = scores.softmax(0) @ values
     return out
 
@@ -92,18 +92,21 @@ def test_a_search_with_caches_is_as_one_without(implementation):
     """Hypotheses change places and sentences end; each token still attends to its own hypothesis."""
     torch.manual_seed(1)
     weight, d = torch.randn(96, 32) / 6, 32
-    own = CachedSelfAttention(lambda x: x @ weight.T, heads=2)
-    paths, said = Paths.start(6, torch.device("cpu")), torch.zeros(6, 1, 0, d)  # what each hypothesis is of
+    attention = CachedSelfAttention(lambda x: x @ weight.T, heads=2)
+    paths, inputs = (
+        Paths.start(6, torch.device("cpu")),
+        torch.zeros(6, 1, 0, d),
+    )  # what each hypothesis is of
     for step in range(40):  # more tokens than a cache has room for at first
         paths, x = paths.longer(), torch.randn(*paths.slots.shape[:2], d)
-        said = torch.cat([said, x[:, :, None]], dim=2)
-        found = own(x, paths)
-        for s, sentence in enumerate(said):
+        inputs = torch.cat([inputs, x[:, :, None]], dim=2)
+        found = attention(x, paths)
+        for s, sentence in enumerate(inputs):
             for w, tokens in enumerate(sentence):
                 query, memory = (tokens @ weight.T).split([d, 2 * d], dim=-1)
                 alone = attended(query[None, -1:], memory[None], 2, torch.zeros(1, dtype=torch.long))
                 torch.testing.assert_close(found[s, w], alone[0, 0], rtol=0, atol=2e-6)
-        sentences = torch.arange(len(said))[torch.randperm(len(said))][: max(2, len(said) - step // 9)]
-        parents = torch.randint(said.size(1), (len(sentences), 3))
-        paths, said = paths.chosen(sentences[:, None], parents), said[sentences[:, None], parents]
-    assert own.memory.size(1) < 200  # slots are used again
+        sentences = torch.arange(len(inputs))[torch.randperm(len(inputs))][: max(2, len(inputs) - step // 9)]
+        parents = torch.randint(inputs.size(1), (len(sentences), 3))
+        paths, inputs = paths.chosen(sentences[:, None], parents), inputs[sentences[:, None], parents]
+    assert attention.memory.size(1) < 200  # slots are used again

@@ -34,9 +34,9 @@ def layer_of(d, heads, ffn):
     for norm in norms:
         nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
     names = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
-    own, other = attention(d, heads), attention(d, heads)
+    self_attn, other = attention(d, heads), attention(d, heads)
     fc = {"fc1": nn.Linear(d, ffn), "fc2": nn.Linear(ffn, d)}
-    return Namespace(self_attn=own, encoder_attn=other, **dict(zip(names, norms, strict=True)), **fc)
+    return Namespace(self_attn=self_attn, encoder_attn=other, **dict(zip(names, norms, strict=True)), **fc)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -61,9 +61,9 @@ def test_a_model_in_bf16_on_a_processor_without_it(monkeypatch, precision, exact
     """A training in bf16 has such a model; oneDNN refuses to order its weights there."""
     order = torch.ops.mkldnn._reorder_linear_weight
 
-    def refusing(weight, *more):
+    def refusing(weight, *args):
         assert weight.dtype != torch.bfloat16
-        return order(weight, *more)
+        return order(weight, *args)
 
     monkeypatch.setattr(bf16, "has_instructions", lambda: False)
     monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", refusing)

@@ -101,7 +101,7 @@ class Runs:
         """F1 of trees that need no parser."""
         return self.mean("grammar", f1(protocol, trees), direction)
 
-    def told(self, system, direction=DE, known="position"):
+    def known_labels(self, system, direction=DE, known="position"):
         """Points by which a probe gains if it reads the parser besides what is `known`."""
         with_parser, without = (
             self.mean(system, probe(reads), direction) for reads in (PARSER[known], known)
@@ -363,12 +363,12 @@ def tree_rows(runs):
         yield [name, spread(words), listed(words), *map(spread, others)]
 
 
-def trivial_rows(runs, direction, *more):
+def trivial_rows(runs, direction, *cells):
     for trees in ("right-branching", PUNCTUATION_HIGH, "left-branching", "balanced", "random", "oracle"):
         as_stored = trees if trees in (PUNCTUATION_HIGH, "oracle") else f"{trees}-with-punctuation"
         words = "–" if trees == PUNCTUATION_HIGH else f"{runs.trivial(trees, direction):.2f}"
         others = (f"{runs.trivial(as_stored, direction, protocol):.2f}" for protocol in PROTOCOLS[1:])
-        yield [trees.replace("-punctuation-", ", punctuation "), words, *more, *others]
+        yield [trees.replace("-punctuation-", ", punctuation "), words, *cells, *others]
 
 
 def head_rows(runs):

@@ -25,7 +25,7 @@ def sentence(gold, letters=None, induced=None, parser=None):
     )
 
 
-def drawn(count, seed=0, *, told):
+def drawn(count, seed=0, *, informative):
     """Sentences with heads drawn at random, which the parser's first feature tells, or not."""
     rng = np.random.default_rng(seed)
     found = []
@@ -33,7 +33,7 @@ def drawn(count, seed=0, *, told):
         size = int(rng.integers(3, 9))
         gold = [int(rng.choice([k for k in range(1, size + 1) if k != i])) for i in range(1, size + 1)]
         parser = rng.normal(size=(size, size, 6))
-        if told:
+        if informative:
             parser[..., 0] = 0
             parser[np.arange(size), np.array(gold) - 1, 0] = 1
         found.append(sentence(gold, parser=parser))
@@ -87,13 +87,13 @@ def test_two_signs_are_two_heads():
 
 
 def test_a_probe_uses_what_the_parser_knows():
-    found = evaluate(drawn(200, told=True))["probe"]
+    found = evaluate(drawn(200, informative=True))["probe"]
     assert found["position and parser"] == found["position, length and parser"] == 100
     assert found["position"] < 40
 
 
 def test_a_parser_that_knows_nothing_does_not_help():
-    found = evaluate(drawn(400, told=False))["probe"]
+    found = evaluate(drawn(400, informative=False))["probe"]
     assert found["position and parser"] < found["position"] + 4
 
 

@@ -49,7 +49,7 @@ def runs(tmp_path):
                 (folder / "scores.json").write_text(json.dumps(run))
                 (folder / "history.csv").write_text("epoch,valid_ppl\n1,80.0\n2,3.5\n")
                 noise = [10 * math.log(value) + (0.1 if number % 2 else -0.1) for number in range(60)]
-                rows = [[*COUNTS, "log_probability", "tokens"], *([*[9] * 10, -more, 10] for more in noise)]
+                rows = [[*COUNTS, "log_probability", "tokens"], *([*[9] * 10, -added, 10] for added in noise)]
                 (folder / "sentences.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
                 rows = {
                     metric: dict.fromkeys(pairs.values(), 4) | dict.fromkeys(pairs, 3)
@@ -168,14 +168,14 @@ def test_gains_are_those_of_the_paper():
     """The gains in claims.yaml are differences of published.yaml's numbers on IWSLT14."""
     printed = read_published(ROOT / "workflow/published.yaml").numbers
     # the paper has no control: its gain over the Transformer is what ours would have to reach
-    told = {"transformer-mlm": "transformer", "grammar-mask": "grammar-nomlm"}
+    renamed = {"transformer-mlm": "transformer", "grammar-mask": "grammar-nomlm"}
     count = 0
     for claim in yaml.safe_load((SHIPPED / "claims.yaml").read_text())["claims"]:
         for one in (contrast_of(**contrast) for contrast in claim["contrasts"]):
             metric = {"sacrebleu": "bleu_tokenised"}.get(one.metric, "f1")
             system = "grammar" if one.system == "transformer-mlm" else one.system
             for direction, gain in one.gain.items():
-                sides = (system, told.get(one.rival, one.rival))
+                sides = (system, renamed.get(one.rival, one.rival))
                 ours, theirs = (printed["iwslt14", direction, metric, side].mean for side in sides)
                 assert gain == pytest.approx(ours - theirs, abs=0.001), (claim["name"], sides)
                 count += 1

@@ -182,7 +182,7 @@ def test_one_kind_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"trees": [TREES[0], "(S (P 's) (V schneit))", *TREES[2:]]}, 'line 2: word 2 is "regnet", not "schneit" as in its tree'),
         ({"heads": ["2 3 0", "2 0 1", "0", ""]}, "line 2: heads of 3 words, up to 2, for 2 words"),
@@ -192,8 +192,8 @@ def test_one_kind_alone(tmp_path):
         ({"heads": [*HEADS, "0"]}, "line 5: not as many sentences as parses"),
     ],
 )  # fmt: skip
-def test_parses_that_do_not_fit_are_one_line(tmp_path, change, said):
-    with pytest.raises(UserError, match=said) as error:
+def test_parses_that_do_not_fit_are_one_line(tmp_path, change, message):
+    with pytest.raises(UserError, match=message) as error:
         annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **files(tmp_path, **change))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "a.npy").exists()

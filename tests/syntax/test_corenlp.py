@@ -73,9 +73,9 @@ class Run:
         )
         return json.loads((self.folder / "out.json").read_text())
 
-    def refused(self, **how):
+    def refused(self, **kwargs):
         with pytest.raises(UserError) as error:
-            self(**how)
+            self(**kwargs)
         assert "\n" not in str(error.value)
         return str(error.value).replace(f"{self.folder}/", "")
 
@@ -171,7 +171,7 @@ def test_out_of_memory_names_the_line(run):
 
 
 @pytest.mark.parametrize(
-    ("faults", "said"),
+    ("faults", "message"),
     [
         (
             {"version": "1.8.0_382"},
@@ -190,8 +190,8 @@ def test_out_of_memory_names_the_line(run):
         ),
     ],
 )
-def test_java_that_does_not_do(run, faults, said):
-    assert said in run.refused(**faults)
+def test_java_that_does_not_do(run, faults, message):
+    assert message in run.refused(**faults)
     assert not [*run.folder.glob("out.*")]
 
 

@@ -129,9 +129,9 @@ def test_a_killed_jvm_goes_on_where_it_was(parsed, settings, tmp_path):
         time.sleep(0.01)
     (jvm,) = psutil.Process(process.pid).children()
     jvm.kill()
-    said = process.communicate()[1]
+    output = process.communicate()[1]
     assert process.returncode == 1
-    assert "cased: the JVM was killed (SIGKILL)" in said
+    assert "cased: the JVM was killed (SIGKILL)" in output
     finished = side.read_bytes().count(b"\n") - 1
     assert finished >= 29
     assert not (tmp_path / "out.trees").exists()
@@ -153,6 +153,6 @@ def test_too_little_memory_for_the_models(settings, tmp_path):
 
 def test_a_model_that_is_in_no_jar(settings, tmp_path):
     wrong = [word.replace("bidirectional", "bidirectonal") for word in settings]
-    said = Parse(tmp_path, SENTENCES, wrong).start().communicate()[1].splitlines()
-    assert said[-1].startswith(f"synmask constituency: {tmp_path}/cased: CoreNLP failed (")
-    assert "bidirectonal-distsim.tagger" in said[-1]
+    output = Parse(tmp_path, SENTENCES, wrong).start().communicate()[1].splitlines()
+    assert output[-1].startswith(f"synmask constituency: {tmp_path}/cased: CoreNLP failed (")
+    assert "bidirectonal-distsim.tagger" in output[-1]

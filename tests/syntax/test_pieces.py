@@ -98,22 +98,22 @@ def test_against_a_search_through_every_byte(seed):
     for size in sizes:
         owners.append(word_at[place : place + size])
         place += size
-    told = [inside[0] for inside in owners]
+    first_owners = [inside[0] for inside in owners]
 
     def node(number):
         """The first piece of the word, or of the one that has its first piece."""
-        if number in told:
-            return told.index(number)
+        if number in first_owners:
+            return first_owners.index(number)
         piece = next(i for i, inside in enumerate(owners) if number in inside)
-        return told.index(told[piece])
+        return first_owners.index(first_owners[piece])
 
-    for piece, number in enumerate(told):
-        own = node(number)
-        merged = [w for w in range(len(words)) if node(w) == own]
-        outside = [node(heads[w] - 1) for w in merged if heads[w] and node(heads[w] - 1) != own]
+    for piece, number in enumerate(first_owners):
+        here = node(number)
+        merged = [w for w in range(len(words)) if node(w) == here]
+        outside = [node(heads[w] - 1) for w in merged if heads[w] and node(heads[w] - 1) != here]
         assert found[piece].tolist() == [
-            own,
-            outside[0] if outside else own,
+            here,
+            outside[0] if outside else here,
             int(set(words[number]) == {"."}),
         ]
 

@@ -107,9 +107,9 @@ def files(tmp_path):
     return tmp_path
 
 
-def make(folder, **how):
+def make(folder, **kwargs):
     places = {"source_out": folder / "pairs.de", "templates_out": folder / "pairs.en"}
-    given = {"kept": folder / "kept", "trees": folder / "trees", "output": folder / "out"} | how
+    given = {"kept": folder / "kept", "trees": folder / "trees", "output": folder / "out"} | kwargs
     settings = TemplateCut(**CUT)
     return template_file(source=folder / "de", target=folder / "en", settings=settings, **places, **given)
 

@@ -188,11 +188,11 @@ def test_a_folder_is_read_in_the_order_of_its_names(treebank):
 def test_faulty_folders_are_named(treebank):
     (treebank / "empty").mkdir()
     (treebank / "wsj/10.mrg").write_text("(S (N d)\n")
-    for name, said in (
+    for name, message in (
         ("empty", "empty: no file that ends in .mrg in it"),
         ("wsj", 'wsj/10.mrg, line 1: "\\(" is never closed'),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             list(read_trees(treebank / name))
 
 

@@ -83,11 +83,11 @@ def test_a_file_is_answered_line_by_line(tmp_path, most):
 
 def test_a_damaged_file_is_found_before_anything_is_answered(tmp_path):
     (tmp_path / "in").write_bytes(b"a\n" * 9 + b"\xff\n")
-    for path, said in (
+    for path, message in (
         (tmp_path / "in", "in, line 10: not UTF-8"),
         (tmp_path / "gone", "gone: no such file"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             answer(lambda *_: 1 / 0, input=path, output=tmp_path / "out", most=2, prompt="")
     assert not (tmp_path / "out").exists()
 
@@ -104,9 +104,9 @@ def test_an_answer_that_fails_leaves_no_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-def started(**how):
+def started(**kwargs):
     return subprocess.Popen(
-        [sys.executable, "-c", ECHO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **how
+        [sys.executable, "-c", ECHO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **kwargs
     )
 
 
@@ -146,5 +146,5 @@ def test_standard_input_is_read_from_its_descriptor(tmp_path):
 
 
 def test_standard_input_that_is_closed_is_one_line():
-    said = started(preexec_fn=lambda: os.close(0)).communicate()[1]
-    assert said.endswith(b"UserError: standard input is closed; give a file, or a pipe\n")
+    output = started(preexec_fn=lambda: os.close(0)).communicate()[1]
+    assert output.endswith(b"UserError: standard input is closed; give a file, or a pipe\n")

@@ -16,10 +16,10 @@ def test_pairs_are_counted_with_both_sides(tmp_path, capsys):
     valid = [("a", "x"), ("a", "x"), ("b", "x"), ("c  d", "z")]
     found = overlaps(sets(tmp_path, train=train, valid=valid, test=[("e", "w"), ("b", "x")]))
     assert found == {"valid in train": 3, "test in train": 0, "test in valid": 1}
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("note: 3 of 4 pairs of valid are in train, too: ")
-    assert said[1].startswith("note: 1 of 2 pairs of test are in valid, too: ")
-    assert len(said) == 2
+    output = capsys.readouterr().err.splitlines()
+    assert output[0].startswith("note: 3 of 4 pairs of valid are in train, too: ")
+    assert output[1].startswith("note: 1 of 2 pairs of test are in valid, too: ")
+    assert len(output) == 2
 
 
 def test_a_few_pairs_are_no_note(tmp_path, capsys):

@@ -44,9 +44,9 @@ def test_no_word_is_lost_or_misread(splitter, words):
 
 
 def test_examples(splitter):
-    said = "<pad> wort<pad> a<pad> madeupword0000 a@@ @@ <mask> wort"
+    message = "<pad> wort<pad> a<pad> madeupword0000 a@@ @@ <mask> wort"
     split = "<@@ pad> wor@@ t@@ <@@ pad> a<pad> m@@ adeupword0000 a@@@ @ @@@ @ <mask> wort"
-    assert splitter(said) == split
+    assert splitter(message) == split
 
 
 @pytest.mark.parametrize("threshold", [None, 10])
@@ -55,8 +55,8 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
         for side in ("de", "en"):
             write_lines(tmp_path / "text", LINES)
             vocabulary = codes.with_name("vocabulary")
-            how = {"vocabulary": vocabulary, "vocabulary_threshold": threshold} if threshold else {}
-            apply_file(input=tmp_path / "text", output=tmp_path / f"{split}.{side}", codes=codes, **how)
+            kwargs = {"vocabulary": vocabulary, "vocabulary_threshold": threshold} if threshold else {}
+            apply_file(input=tmp_path / "text", output=tmp_path / f"{split}.{side}", codes=codes, **kwargs)
     binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     dictionary = Dictionary.load(str(tmp_path / "bin/dict.de.txt"))
     for line, pieces in zip(LINES, read_lines(tmp_path / "train.de"), strict=True):

@@ -42,9 +42,9 @@ def refused(words):
 
 def test_juman_that_is_not_there_or_does_not_work(program, monkeypatch):
     program("juman", "cat > /dev/null; echo EOS")  # as Debian 12's, whose table of connections is empty
-    said = refused(segment.juman(["猫"]))
-    assert "juman: lost text of '猫'" in said
-    assert "docs/corpora.md" in said
+    output = refused(segment.juman(["猫"]))
+    assert "juman: lost text of '猫'" in output
+    assert "docs/corpora.md" in output
     program("juman", "cat > /dev/null")
     assert "gave 0 lines for 1" in refused(segment.juman(["猫"]))
     program("juman", "cat > /dev/null; echo 'not found <.jumanrc>' >&2; exit 1")
@@ -81,8 +81,8 @@ def test_java_faults_are_one_line(program, tmp_path, monkeypatch):
     )
     assert "some.jar: no such file" in refused(segment.penn(["a"], [jar]))
     jar.write_text("not a jar")
-    said = refused(segment.penn(["a", "", "b"], [jar]))
-    assert "PTBTokenizer: stopped with code 1 after 0 of 2 lines: Error" in said
+    output = refused(segment.penn(["a", "", "b"], [jar]))
+    assert "PTBTokenizer: stopped with code 1 after 0 of 2 lines: Error" in output
     program("java", "echo one; echo java.lang.OutOfMemoryError: heap >&2")
     assert "after 1 of 2 lines: java.lang.OutOfMemoryError: heap" in refused(
         segment.stanford(["a", "b"], [jar])

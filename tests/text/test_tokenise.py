@@ -220,15 +220,15 @@ def test_start_up_without_torch():
     ("code", "same"),
     [("fra", "fr"), ("fre", "fr"), ("deu", "de"), ("eng", "en"), ("fr_CA", "fr"), ("zho", "zh")],
 )
-@pytest.mark.parametrize("how", ["moses", "none"])
-def test_codes_of_one_language_are_treated_alike(code, same, how):
+@pytest.mark.parametrize("tokeniser", ["moses", "none"])
+def test_codes_of_one_language_are_treated_alike(code, same, tokeniser):
     lines = ["L'homme d'État, z.B. Nr. 3 isn't here: 我喜欢音乐。", "l&apos; homme ? « non »"]
-    assert [*tokenise(lines, code, tokeniser=how)] == [*tokenise(lines, same, tokeniser=how)]
-    assert [*detokenise(lines, code, how)] == [*detokenise(lines, same, how)]
+    assert [*tokenise(lines, code, tokeniser=tokeniser)] == [*tokenise(lines, same, tokeniser=tokeniser)]
+    assert [*detokenise(lines, code, tokeniser)] == [*detokenise(lines, same, tokeniser)]
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("de", ""),
         ("por", ""),
@@ -237,11 +237,11 @@ def test_codes_of_one_language_are_treated_alike(code, same, how):
         ("tha", "note: tha (Thai): Moses does not split text that is written without spaces; `tokeniser` "),
     ],
 )
-def test_a_language_without_rules_is_said_once(code, said, capsys):
+def test_a_language_without_rules_is_said_once(code, message, capsys):
     languages.note.cache_clear()
     for _ in range(2):
         [*tokenise(["a b."], code)]
         [*tokenise(["a b."], code, tokeniser="none")]
     err = capsys.readouterr().err
-    assert err.startswith(said)
-    assert err.count("\n") == bool(said)
+    assert err.startswith(message)
+    assert err.count("\n") == bool(message)

@@ -56,11 +56,11 @@ def at_update(number, what):
     """Send this process a signal while it computes the update with this number."""
     step, count = fairseq.trainer.Trainer.train_step, [0]
 
-    def signalled(*words, **how):
+    def signalled(*words, **kwargs):
         count[0] += 1
         if count[0] == number:
             os.kill(os.getpid(), what)
-        return step(*words, **how)
+        return step(*words, **kwargs)
 
     fairseq.trainer.Trainer.train_step = signalled
 
@@ -76,11 +76,11 @@ def gpu_memory_is_out(number):
     """Raise CUDA's error for a batch that does not fit."""
     step, count = fairseq.tasks.FairseqTask.train_step, [0]
 
-    def failing(*words, **how):
+    def failing(*words, **kwargs):
         count[0] += 1
         if count[0] == number:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        return step(*words, **how)
+        return step(*words, **kwargs)
 
     fairseq.tasks.FairseqTask.train_step = failing
 

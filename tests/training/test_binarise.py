@@ -68,7 +68,7 @@ def test_a_second_call_that_fails_leaves_the_first_ones_files(tmp_path):
 
 
 def test_data_that_cannot_be_read_are_named_and_leave_no_other_message(corpus, monkeypatch, capfd):
-    def failing(*_, **how):
+    def failing(*_, **kwargs):
         raise OSError(errno.EACCES, "Permission denied")
 
     dictionary, prefix = Dictionary.load(str(corpus / "bin/dict.de.txt")), corpus / "bin/train.de-en.de"

@@ -33,8 +33,8 @@ def test_curves_stand_there_while_it_trains(corpus, tmp_path, settings, monkeypa
 
 
 def test_the_model_does_not_depend_on_them(corpus, tmp_path, settings):
-    for name, asked in (("a", 1), ("b", 0)):
-        fit(corpus / "bin", tmp_path / name, typed(settings), keep=1, tensorboard=asked)
+    for name, tensorboard in (("a", 1), ("b", 0)):
+        fit(corpus / "bin", tmp_path / name, typed(settings), keep=1, tensorboard=tensorboard)
     assert (tmp_path / "a/tensorboard").is_dir()
     assert not (tmp_path / "b/tensorboard").exists()
     first, second = ([*csv.DictReader((tmp_path / f"{name}/history.csv").open())] for name in "ab")

@@ -13,7 +13,7 @@ def test_the_unigram_perplexity_is_that_of_add_one_shares_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("perplexities", "final", "said"),
+    ("perplexities", "final", "message"),
     [
         ([90.0, 5.2e21], 2, "perplexity 5.2e+21, word frequencies alone have 100"),
         ([100.0], 1, "perplexity 100, word"),
@@ -24,6 +24,6 @@ def test_the_unigram_perplexity_is_that_of_add_one_shares_by_hand():
         ([50.0, 5.2e21, 40.0, 300.0], 3, None),  # the best epoch's model is used
     ],
 )
-def test_a_training_that_learned_nothing_is_told_from_others(perplexities, final, said):
+def test_a_training_that_learned_nothing_is_told_from_others(perplexities, final, message):
     found = diverged(perplexities, 100.0, final)
-    assert found is None if said is None else said in found
+    assert found is None if message is None else message in found

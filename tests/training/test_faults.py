@@ -40,17 +40,17 @@ def training(corpus, settings, run="$DISK/run"):
 def test_a_full_disk_while_training(corpus, tmp_path, settings):
     settings["model"] |= {"ffn_dim": 256}
     train_it = training(corpus, settings)
-    said = on_small_disk(
+    output = on_small_disk(
         tmp_path,
         train_it + "(cd $DISK/run/checkpoints/*; ls; ls -A | grep -c tmp); grep -c Trace said\n"
         "mount -o remount,size=20m $DISK\n" + train_it + "ls $DISK/run",
     )
-    assert said[0].startswith("1 synmask train: ")
-    assert said[0].endswith("No space left on device")
-    assert "stamp.json" in said
-    assert said.count("0") == 2  # neither a temporary file nor a traceback
-    assert said[-4].startswith("0 ")
-    assert said[-3:] == ["checkpoints", "history.csv", "train.json"]
+    assert output[0].startswith("1 synmask train: ")
+    assert output[0].endswith("No space left on device")
+    assert "stamp.json" in output
+    assert output.count("0") == 2  # neither a temporary file nor a traceback
+    assert output[-4].startswith("0 ")
+    assert output[-3:] == ["checkpoints", "history.csv", "train.json"]
 
 
 def test_a_full_disk_while_writing_text(tmp_path):
@@ -59,21 +59,21 @@ def test_a_full_disk_while_writing_text(tmp_path):
         f"{SYNMASK} tokenise --input in --output $DISK/out --language en --settings '{{}}' 2> said; "
         "echo $? $(cat said); ls -A $DISK | wc -l; "
     )
-    said = on_small_disk(tmp_path, verb + "mount -o remount,size=20m $DISK; " + verb)
-    assert said[0].startswith("1 synmask tokenise: ")
-    assert said[0].endswith("No space left on device")
-    assert said[1:] == ["0", "0", "1"]
+    output = on_small_disk(tmp_path, verb + "mount -o remount,size=20m $DISK; " + verb)
+    assert output[0].startswith("1 synmask tokenise: ")
+    assert output[0].endswith("No space left on device")
+    assert output[1:] == ["0", "0", "1"]
 
 
 def test_read_only_results(corpus, tmp_path, settings):
     train_it = training(corpus, settings)
-    said = on_small_disk(
+    output = on_small_disk(
         tmp_path,
         f"mount -o remount,ro $DISK; {train_it} mount -o remount,rw,size=20m $DISK; {train_it}",
     )
-    assert said[0].startswith("1 synmask train: ")
-    assert said[0].endswith("Read-only file system")
-    assert said[1].startswith("0 ")
+    assert output[0].startswith("1 synmask train: ")
+    assert output[0].endswith("Read-only file system")
+    assert output[1].startswith("0 ")
 
 
 def test_no_right_to_write(corpus, tmp_path, settings):
@@ -81,15 +81,15 @@ def test_no_right_to_write(corpus, tmp_path, settings):
     train_it = training(corpus, settings)
     powers = "--bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search"
     weak = train_it.replace(SYNMASK, f"setpriv {powers} {SYNMASK}")
-    said = on_small_disk(
+    output = on_small_disk(
         tmp_path,
         "mount -o remount,size=20m $DISK; mkdir $DISK/run; chmod 555 $DISK/run;"
         f"{weak} ls -A $DISK/run | wc -l; chmod 755 $DISK/run; {weak}",
     )
-    assert said[0].startswith("1 synmask train: ")
-    assert said[0].endswith("Permission denied")
-    assert said[1] == "0"
-    assert said[2].startswith("0 ")
+    assert output[0].startswith("1 synmask train: ")
+    assert output[0].endswith("Permission denied")
+    assert output[1] == "0"
+    assert output[2].startswith("0 ")
 
 
 def cut(path):

@@ -98,10 +98,10 @@ def test_killed_at_random_moments(corpus, tmp_path, all_settings, undisturbed, a
     settings, run = all_settings["grammar"], tmp_path / "run"
     kills = 0
     for moment, seconds in moments(random.Random(1)):
-        code, said = attempt(words(corpus, run, settings), moment, seconds)
+        code, output = attempt(words(corpus, run, settings), moment, seconds)
         if code == 0:
             break
-        assert code == -signal.SIGKILL, said
+        assert code == -signal.SIGKILL, output
         kills += 1
         assert kills < 60
     assert kills >= 5
@@ -133,12 +133,12 @@ def test_a_signal_saves_and_exits_with_75(
     settings, run = all_settings["grammar"], tmp_path / "run"
     never = words(corpus, run, settings, minutes=1e9)
     for number in (2, 2, 3):
-        code, said = attempt(never, {"kind": "update", "number": number, "what": what})
-        assert code == TryAgain.EXIT_CODE, said
-        assert "stopped by a signal, and saved; the same command resumes it" in said.splitlines()[-1]
-    code, said = attempt(never)
+        code, output = attempt(never, {"kind": "update", "number": number, "what": what})
+        assert code == TryAgain.EXIT_CODE, output
+        assert "stopped by a signal, and saved; the same command resumes it" in output.splitlines()[-1]
+    code, output = attempt(never)
     assert code == 0
-    assert "resuming after update 7 in epoch" in said  # 2 + 2 + 3: the stopped update counts
+    assert "resuming after update 7 in epoch" in output  # 2 + 2 + 3: the stopped update counts
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -146,7 +146,7 @@ def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, mon
     """One that computes while Python ends would abort the process, whose exit code is then -6, not 75."""
     settings["training"]["batch"]["tokens"] = 8  # more batches than fairseq prepares at a time
 
-    def not_finite(*_, **how):
+    def not_finite(*_, **kwargs):
         raise FloatingPointError
 
     monkeypatch.setattr(fairseq.trainer.Trainer, "train_step", not_finite)
@@ -167,9 +167,9 @@ def test_a_signal_before_a_training_listens(number):
     assert "stopped by a signal before its first update" in done.stderr
 
 
-def start(line, **how):
+def start(line, **kwargs):
     return subprocess.Popen(
-        [sys.executable, "-m", "synmask.pipeline.cli", *line], stderr=subprocess.PIPE, text=True, **how
+        [sys.executable, "-m", "synmask.pipeline.cli", *line], stderr=subprocess.PIPE, text=True, **kwargs
     )
 
 
@@ -188,10 +188,10 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
     one, other = tmp_path / "one", tmp_path / "other"
     for whom in ("the parent alone", "all"):
         process = start(words(corpus, one, settings, minutes=1e9, processes=2), start_new_session=True)
-        said = ""
-        while " done  loss" not in said:
-            said = process.stderr.readline()
-            assert said
+        output = ""
+        while " done  loss" not in output:
+            output = process.stderr.readline()
+            assert output
         if whom == "all":
             os.killpg(process.pid, signal.SIGTERM)
         else:
@@ -205,9 +205,9 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
     assert process.returncode == 1
     for run in (one, other):
         process = start(words(corpus, run, settings, processes=2))
-        said = process.communicate()[1]
+        output = process.communicate()[1]
         assert process.returncode == 0
-        assert ("resuming after update" in said) == (run == one)
+        assert ("resuming after update" in output) == (run == one)
     assert outcome(corpus, one, settings) == outcome(corpus, other, settings)
 
 
@@ -254,11 +254,11 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     settings = all_settings["grammar"]
     damage(folder_of(stopped) / "last.pt")
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
-    said = capfd.readouterr().err
-    assert "last.pt: damaged" in said
-    assert "kept as last.pt.damaged-1" in said
+    output = capfd.readouterr().err
+    assert "last.pt: damaged" in output
+    assert "kept as last.pt.damaged-1" in output
     assert (folder_of(stopped) / "last.pt.damaged-1").exists()
-    assert "resuming after update 7 in epoch" in said
+    assert "resuming after update 7 in epoch" in output
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -285,9 +285,9 @@ def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undistu
     settings = all_settings["grammar"]
     of_seed_2(folder_of(stopped) / "last.pt", "extra_state")
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
-    said = capfd.readouterr().err
-    assert "last.pt: unusable (it is of another training); it is kept as last.pt.unusable-1" in said
-    assert "resuming after update 7 in epoch" in said
+    output = capfd.readouterr().err
+    assert "last.pt: unusable (it is of another training); it is kept as last.pt.unusable-1" in output
+    assert "resuming after update 7 in epoch" in output
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -319,9 +319,9 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
     flip(folder_of(run) / "epoch2.pt")
     (run / "train.json").unlink()
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
-    said = capfd.readouterr().err
-    assert "one of epoch2.pt, epoch3.pt is missing or damaged" in said
-    assert "epoch 3/3 done" in said
+    output = capfd.readouterr().err
+    assert "one of epoch2.pt, epoch3.pt is missing or damaged" in output
+    assert "epoch 3/3 done" in output
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -369,16 +369,16 @@ def test_a_finished_training_is_trained_again_if_asked(
     expected, first = outcome(corpus, run, settings), folder_of(run)
     (run / "train.json").unlink()  # as Snakemake does before a job
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
-    said = capfd.readouterr().err
-    assert "all 3 epochs are done; to train again, give --again 1" in said
-    assert "epoch 1/3" not in said
+    output = capfd.readouterr().err
+    assert "all 3 epochs are done; to train again, give --again 1" in output
+    assert "epoch 1/3" not in output
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
     assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TryAgain.EXIT_CODE
     assert checkpoints.load(first / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP, again=1)
-    said = capfd.readouterr().err
-    assert "resuming after update 8 in epoch" in said
-    assert "epoch 3/3 done" in said
+    output = capfd.readouterr().err
+    assert "resuming after update 8 in epoch" in output
+    assert "epoch 3/3 done" in output
     assert folder_of(run).name == f"{first.name}-2"
     assert outcome(corpus, run, settings) == expected
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
@@ -391,7 +391,7 @@ def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch):
 
     for code in sorted({*errno.errorcode} - {errno.EINVAL}):  # the latter: a damaged file's offset
 
-        def failing(*_, code=code, **how):
+        def failing(*_, code=code, **kwargs):
             raise OSError(code, os.strerror(code))
 
         for reader in (zipfile.ZipFile, "testzip"), (torch, "load"):
@@ -435,10 +435,10 @@ def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, und
     expected = outcome(corpus, run, settings)
     unlink = Path.unlink
 
-    def failing(path, **how):
+    def failing(path, **kwargs):
         if path.name == "last.pt":
             raise KeyboardInterrupt
-        unlink(path, **how)
+        unlink(path, **kwargs)
 
     monkeypatch.setattr(Path, "unlink", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -456,11 +456,11 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
         time.sleep(0.05)
         assert first.poll() is None
     second = start(words(corpus, run, settings))
-    said = second.communicate()[1]
+    output = second.communicate()[1]
     assert second.returncode == TryAgain.EXIT_CODE
-    assert f"SLURM job 4711, process {first.pid} on " in said
-    assert "or end it: scancel 4711" in said
-    assert said.count("\n") == 1
+    assert f"SLURM job 4711, process {first.pid} on " in output
+    assert "or end it: scancel 4711" in output
+    assert output.count("\n") == 1
     first.kill()
     first.communicate()
     third = start(words(corpus, run, settings))
@@ -483,10 +483,10 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
     if moment["kind"] == "memory":
         settings["model"] |= {"embed_dim": 1024, "ffn_dim": 8192}
     run = tmp_path / "run"
-    code, said = attempt(words(corpus, run, settings), moment)
+    code, output = attempt(words(corpus, run, settings), moment)
     assert code == 1
-    assert f"synmask train: not enough memory {where}; give it more" in said.splitlines()[-1]
-    assert "Traceback" not in said
+    assert f"synmask train: not enough memory {where}; give it more" in output.splitlines()[-1]
+    assert "Traceback" not in output
     assert not (run / "train.json").exists()
     if moment["kind"] != "memory":
         assert attempt(words(corpus, run, settings))[0] == 0
@@ -501,7 +501,7 @@ def test_data_that_are_cut_while_it_trains_are_one_line(corpus, tmp_path, settin
     process = start(words(tmp_path, tmp_path / "run", settings))
     assert "epoch 1/1000 done" in process.stderr.readline()
     os.truncate(tmp_path / "bin/train.de-en.de.bin", 0)
-    said = process.communicate(timeout=60)[1].splitlines()
+    output = process.communicate(timeout=60)[1].splitlines()
     assert process.returncode == 1
-    assert said[-1].startswith(f"synmask: {tmp_path}/run: a file that it reads became shorter")
-    assert all("done  loss" in line for line in said[:-1])
+    assert output[-1].startswith(f"synmask: {tmp_path}/run: a file that it reads became shorter")
+    assert all("done  loss" in line for line in output[:-1])

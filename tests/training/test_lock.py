@@ -77,10 +77,10 @@ def test_death_opens_it(tmp_path, capfd, monkeypatch, without_flock):
         process.communicate()
     with locked(tmp_path):
         assert f"process {os.getpid()} on" in (tmp_path / "lock").read_text()
-    said = capfd.readouterr().err
-    assert f"process {process.pid} on" in said
-    assert "is gone; taking over" in said
-    assert ("watching it" in said) == without_flock
+    output = capfd.readouterr().err
+    assert f"process {process.pid} on" in output
+    assert "is gone; taking over" in output
+    assert ("watching it" in output) == without_flock
 
 
 @pytest.mark.parametrize("stamp", [0, 4_000_000_000])  # a clock that was set back, or was far ahead

@@ -27,7 +27,7 @@ def taken(name):
 """
 
 
-def said(program):
+def output_of(program):
     """The values that a program prints, as it would read them."""
     run = [sys.executable, "-c", START + program]
     return eval(subprocess.run(run, text=True, capture_output=True, check=True).stdout)
@@ -35,13 +35,14 @@ def said(program):
 
 def test_large_tensors_have_pages_of_their_own():
     assert (
-        said("print([new(size).data_ptr() % 4096 == 0 for size in (MB // 4, MB, 3 * MB + 1)])") == [True] * 3
+        output_of("print([new(size).data_ptr() % 4096 == 0 for size in (MB // 4, MB, 3 * MB + 1)])")
+        == [True] * 3
     )
 
 
 def test_no_tensor_overwrites_another():
     """Of all sizes, small ones and none, too, also where they grow."""
-    assert said("""
+    assert output_of("""
 random.seed(1)
 there, wrong = [], 0
 for turn in range(600):
@@ -59,7 +60,7 @@ print(wrong)
 
 def test_batches_of_other_sizes_find_room_in_the_memory_of_those_before():
     """At most 1/16 more than the largest needs, whatever comes after it."""
-    before, largest, after = said("""
+    before, largest, after = output_of("""
 random.seed(1)
 def batch(size):
     return [new(round(size * random.uniform(0.5, 1))).fill_(1) for _ in range(60)]
@@ -75,7 +76,7 @@ print((before, most, taken("VmHWM:")))
 
 def test_free_blocks_are_given_back_before_memory_is_short():
     """And then the error is PyTorch's."""
-    fits, error = said("""
+    fits, error = output_of("""
 kept = [new(40 * MB) for _ in range(5)]
 taken_now = taken("VmSize:")
 del kept
@@ -112,8 +113,8 @@ def test_a_training_uses_it_and_gives_the_same_model(corpus, tmp_path, grammar_s
         words = ["--data", corpus / "bin", "--run", run, "--settings", json.dumps(grammar_settings)]
         words = ["train", *words, "--source", "de", "--target", "en", "--seed", "1", "--keep", "1"]
         line = [sys.executable, "-c", TRAIN, kind, *map(str, words)]
-        said = subprocess.run(line, text=True, capture_output=True, check=True).stdout
-        assert said.endswith(f"{kind == 'with'}\n")
+        output = subprocess.run(line, text=True, capture_output=True, check=True).stdout
+        assert output.endswith(f"{kind == 'with'}\n")
         [saved] = run.glob("checkpoints/*/epoch*.pt")
         models.append(torch.load(saved, weights_only=False)["model"])
     one, other = models

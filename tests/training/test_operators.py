@@ -201,11 +201,11 @@ def test_attention_on_a_gpu_is_that_on_a_cpu(bias):
 def test_attention_to_other_states_and_its_weights_are_fairseqs():
     ours, stock = attentions(0.0)
     query, states = torch.randn(3, 2, 8), torch.randn(5, 2, 8)
-    how = {"key_padding_mask": PADS, "static_kv": True}
+    kwargs = {"key_padding_mask": PADS, "static_kv": True}
     for model in (ours, stock):
         model.self_attention, model.encoder_decoder_attention = False, True
     for wanted in (False, True):
-        results = [model(query, states, states, need_weights=wanted, **how) for model in (ours, stock)]
+        results = [model(query, states, states, need_weights=wanted, **kwargs) for model in (ours, stock)]
         torch.testing.assert_close(*(result for result, _ in results))
         if wanted:
             torch.testing.assert_close(*(weights for _, weights in results))

@@ -24,5 +24,5 @@ def test_workers_end_well_though_threads_of_their_group_still_work(tmp_path):
         )
         for rank in (0, 1)
     ]
-    said = [worker.communicate()[1] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], said
+    output = [worker.communicate()[1] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], output

@@ -46,8 +46,8 @@ def implementation(request, monkeypatch):
 
 
 def batch_of(task, lines, templates=None):
-    told = templates and [encode(line, task.template_dictionary).long() for line in templates]
-    sources = task.sources([encode(line, task.src_dict).long() for line in lines], None, told)
+    template_ids = templates and [encode(line, task.template_dictionary).long() for line in templates]
+    sources = task.sources([encode(line, task.src_dict).long() for line in lines], None, template_ids)
     return sources.collater([sources[index] for index in range(len(sources))])
 
 

@@ -58,19 +58,19 @@ def test_syntax_follows_its_sentences(corpus, settings_of, name, key, left):
     starts = np.cumsum([0, *data.src_sizes])
     unknown = 0
     for row, sentence in zip(found, batch["id"].tolist(), strict=True):
-        own = table[starts[sentence] : starts[sentence + 1]]
-        pads = width - len(own)
-        unknown += (own[:, 0] < 0).all()
+        rows = table[starts[sentence] : starts[sentence + 1]]
+        pads = width - len(rows)
+        unknown += (rows[:, 0] < 0).all()
         for position in range(width):
             inside = position - pads if left else position
             value = row[position].tolist()
-            if not 0 <= inside < len(own):
+            if not 0 <= inside < len(rows):
                 assert value == ([-1, -1] if key == "heads" else -1)
             elif key == "heads":
-                moved = pads if left and own[inside, 0] >= 0 else 0
-                assert value == (own[inside, :2] + moved).tolist()
+                moved = pads if left and rows[inside, 0] >= 0 else 0
+                assert value == (rows[inside, :2] + moved).tolist()
             else:
-                assert value == own[inside, 2]
+                assert value == rows[inside, 2]
     assert unknown > 0
     assert (found.view(len(chosen), -1) == -1).any()
 

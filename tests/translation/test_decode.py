@@ -74,9 +74,9 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
 def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models, monkeypatch):
     made, product = set(), Products.__call__
 
-    def watched(self, x, *layers, exact=False, **how):
+    def watched(self, x, *layers, exact=False, **kwargs):
         made.add((layers, exact))
-        return product(self, x, *layers, exact=exact, **how)
+        return product(self, x, *layers, exact=exact, **kwargs)
 
     monkeypatch.setattr(beam, "PAIRS", True)
     monkeypatch.setattr(Products, "__call__", watched)
@@ -154,8 +154,8 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
 
 def test_raw_text_becomes_trees_over_words_line_by_line(models):
     script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import parse; parse(model=Path(sys.argv[1]))"
-    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
-    process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
+    kwargs = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
+    process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **kwargs)
     for line in ("a bb ef ghi", "", "bb (a)", "d"):
         process.stdin.write(f"{line}\n".encode())
         found = process.stdout.readline().decode().removesuffix("\n")
@@ -166,9 +166,9 @@ def test_raw_text_becomes_trees_over_words_line_by_line(models):
         assert found == bracketed(*over_words(row["tokens"], row["distances"]))
         assert found.count("(X") == 2 * len(line.replace("(a)", "( a )").split()) - 1
     process.stdin.write(b"a " * 1200 + b"\n")
-    output, said = process.communicate()
+    output, printed = process.communicate()
     assert output == b""
-    assert b"line 5: longer than 1024 sub-words" in said
+    assert b"line 5: longer than 1024 sub-words" in printed
 
 
 def test_a_file_of_raw_text_is_parsed_as_standard_input_is(models, tmp_path, capsys):
@@ -182,15 +182,15 @@ def test_a_file_of_raw_text_is_parsed_as_standard_input_is(models, tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"distribution": Path("p")}, "--distribution and --sentence need --subwords"),
         ({"input": Path("raw"), "sentence": 1}, "--distribution and --sentence need --subwords"),
         ({"subwords": Path("bpe"), "output": Path("t")}, "give --subwords with --output and --distribution"),
     ],
 )
-def test_options_of_parse_that_do_not_go_together(given, said):
-    with pytest.raises(UserError, match=said):
+def test_options_of_parse_that_do_not_go_together(given, message):
+    with pytest.raises(UserError, match=message):
         parse(model=Path("m.pt"), **given)
 
 

@@ -58,13 +58,13 @@ def test_empty_lines_have_their_end_alone(models, tmp_path, system):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("a\n", "target: 1 lines for 2 sentences"), ("a\n" + "a " * 1024, "line 2: longer than 1024 sub-words")],
 )
-def test_references_that_do_not_fit_are_refused(models, tmp_path, text, said):
+def test_references_that_do_not_fit_are_refused(models, tmp_path, text, message):
     (tmp_path / "source").write_text("a\nbb\n")
     (tmp_path / "target").write_text(text)
     files = {"references": tmp_path / "target", "source": tmp_path / "source"}
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         forced(models / "plain.pt", None, tmp_path / "out", **files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]

@@ -74,8 +74,8 @@ def test_logits_and_translations_are_the_same(varied, exported):
     assert max(map(len, best)) == 201  # one that had to end
     assert min(map(len, best)) == 4
 
-    theirs, told = FSMTForConditionalGeneration.from_pretrained(exported, output_loading_info=True)
-    assert not any(told.values())
+    theirs, loading_info = FSMTForConditionalGeneration.from_pretrained(exported, output_loading_info=True)
+    assert not any(loading_info.values())
     read, before = batch(sources), batch([ids.roll(1) for ids in best])["input_ids"]
     with torch.no_grad():
         here, _ = model(read["input_ids"], read["attention_mask"].sum(1), before, {})
@@ -166,18 +166,18 @@ def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"vocabulary": ["a", "b"]}, "have a vocabulary_threshold"),
         ({"tokeniser": {"de": "moses", "en": "corenlp"}}, "its target is tokenised by 'corenlp'"),
     ],
 )
-def test_no_tokenizer_where_it_would_split_otherwise(varied, tmp_path, capsys, change, said):
+def test_no_tokenizer_where_it_would_split_otherwise(varied, tmp_path, capsys, change, message):
     saved = torch.load(varied, weights_only=True)
     saved["text"] |= change
     torch.save(saved, tmp_path / "average.pt")
     folder = export(tmp_path / "average.pt", tmp_path / "out")
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "config.json", "generation_config.json", "model.safetensors", "vocab-src.json",
         "vocab-tgt.json",

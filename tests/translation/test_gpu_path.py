@@ -63,7 +63,7 @@ def test_waiting_and_another_device_are_noticed(config, monkeypatch):
     prepare = GrammarGuide.prepare
     for fault in (lambda x: x.sum().item(), lambda x: x + torch.ones(x.shape, device="cpu")):
         monkeypatch.setattr(
-            GrammarGuide, "prepare", lambda s, x, *more, f=fault: (f(x), prepare(s, x, *more))[1]
+            GrammarGuide, "prepare", lambda s, x, *args, f=fault: (f(x), prepare(s, x, *args))[1]
         )
         with FakeTensorMode(), pytest.raises((DataDependentOutputException, RuntimeError)):
             fake_step(config, "grammar")

@@ -49,11 +49,11 @@ def test_decoding_and_parsing_for_another_seed_stop_and_write_nothing(made, corp
         assert "average.pt: of another run (seed 1, here 2); move it away" in capsys.readouterr().err
         assert not any(tmp_path.iterdir())
     call("decode", 1, *decode)
-    said = json.loads((tmp_path / "hypothesis.json").read_text())
-    assert said["run"] == {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
+    content = json.loads((tmp_path / "hypothesis.json").read_text())
+    assert content["run"] == {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
     for kind in ("txt", "tok"):
-        assert said["sha256"][kind] == sha256(tmp_path / f"hypothesis.{kind}")
-    assert said["training"] == json.loads((folder / "run/train.json").read_text())["training"]
+        assert content["sha256"][kind] == sha256(tmp_path / f"hypothesis.{kind}")
+    assert content["training"] == json.loads((folder / "run/train.json").read_text())["training"]
     load_model(model)  # by hand any model is fine
 
 

@@ -42,10 +42,10 @@ def test_trainings_are_those_of_the_experiments(tmp_path):
 
 
 def test_what_two_experiments_share_is_counted_once(tmp_path):
-    def more(values):
+    def changed(values):
         values["experiments"]["again"] = values["experiments"]["demo"] | {"seeds": [2, 3]}
 
-    rows = plan(configuration(more), ["demo", "again"], tmp_path)
+    rows = plan(configuration(changed), ["demo", "again"], tmp_path)
     assert [row.count for row in rows] == [3] * 3
 
 
@@ -123,15 +123,15 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     settings = configuration().run_settings("demo", "de-en", "grammar")
     assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
     assert not rows["grammar"].estimated
-    said = "\n".join(lines(list(rows.values()), results=tmp_path))
-    assert "trainings  6, 1 of them done" in said
-    cells = {line.split()[0].split("/")[2]: line.split() for line in said.splitlines()[1:4]}
+    message = "\n".join(lines(list(rows.values()), results=tmp_path))
+    assert "trainings  6, 1 of them done" in message
+    cells = {line.split()[0].split("/")[2]: line.split() for line in message.splitlines()[1:4]}
     assert cells["grammar"][5] == "1.00"  # measured
     assert all(cells[system][6].startswith("~") for system in ("transformer", "grammar-mended"))
 
 
 def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
-    def more(values):
+    def changed(values):
         values["experiments"]["demo"] |= {"systems": ["st-nmt"], "tables": ["translation"]}
 
     folder = tmp_path / "demo/de-en"
@@ -145,7 +145,7 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     (run / "train.json").write_text(
         json.dumps({"train_seconds": 36.0, "workers": 1, "threads": 2, "device": "CPU"})
     )
-    config = configuration(more)
+    config = configuration(changed)
     rows = plan(config, ["demo"], tmp_path)
     assert [(row.name, row.done, row.hours.measured) for row in rows] == [
         ("demo/de-en/st-nmt/template", 1, ("CPU",)),
@@ -161,8 +161,8 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     )
     assert rows[1].parameters == count_parameters(config.run_settings(*run), 1000, 800, 500)
     assert not any(row.estimated for row in rows)
-    said = "\n".join(lines(rows, results=tmp_path))
-    assert "trainings  4, 1 of them done" in said
+    message = "\n".join(lines(rows, results=tmp_path))
+    assert "trainings  4, 1 of them done" in message
 
 
 def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
@@ -170,16 +170,16 @@ def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
     assert "WARNING" not in "\n".join(lines(rows, results=tmp_path))
     few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
-    said = list(lines(rows, results=tmp_path / "not there yet"))
-    assert any(line.startswith("WARNING") and line.endswith("not enough space") for line in said)
+    message = list(lines(rows, results=tmp_path / "not there yet"))
+    assert any(line.startswith("WARNING") and line.endswith("not enough space") for line in message)
 
     def wide(values):
         values["corpora"]["demo"]["model"] |= {"embed_dim": 8192, "ffn_dim": 8192}
 
     rows = plan(configuration(wide), ["demo"], tmp_path)
-    said = "\n".join(lines(rows, results=tmp_path))
+    message = "\n".join(lines(rows, results=tmp_path))
     needed = f"{rows[0].parameters * 16 / 1e9:.3g} GB"  # itself, its gradient and Adam's two moments
-    assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in said
+    assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in message
 
 
 def test_the_docs_state_the_disk_of_checkpoints():
@@ -225,5 +225,5 @@ def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     }
     assert rows[0].name == "weights/roberta-demo"
     assert rows[0].hours.cores == pytest.approx(120 / 3600)
-    said = "\n".join(lines(rows, results=tmp_path))
-    assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in said
+    message = "\n".join(lines(rows, results=tmp_path))
+    assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in message

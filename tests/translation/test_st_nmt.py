@@ -87,15 +87,15 @@ def test_the_gate_against_loops():
         found, weights = attention(query, sides, sides, pads, static_kv=True, need_weights=True)
         for b, (n, k) in enumerate(((5, 4), (3, 2))):
             read, alone = attention.source(query[:, [b]], source[:n, [b]], source[:n, [b]])
-            told, _ = attention.template(query[:, [b]], template[:k, [b]], template[:k, [b]])
+            attended, _ = attention.template(query[:, [b]], template[:k, [b]], template[:k, [b]])
             for i in range(3):
                 for c in range(8):
                     gate = sum(
                         attention.from_source.weight[c, d] * read[i, 0, d]
-                        + attention.from_template.weight[c, d] * told[i, 0, d]
+                        + attention.from_template.weight[c, d] * attended[i, 0, d]
                         for d in range(8)
                     ).sigmoid()
-                    expected = gate * read[i, 0, c] + (1 - gate) * told[i, 0, c]
+                    expected = gate * read[i, 0, c] + (1 - gate) * attended[i, 0, c]
                     assert abs(found[i, b, c] - expected) < 1e-6
             torch.testing.assert_close(weights[b, :, :n], alone[0])
 
@@ -277,15 +277,17 @@ def test_greedy_decoding_is_a_plain_loop(corpus, templates, models, tmp_path):
     lines = zip(read_lines(corpus / "bpe/test.de"), read_lines(templates / "test.en"), found, strict=True)
     for source, template, hypothesis in lines:
         ids = encode(source, task.src_dict).long()[None]
-        told = {"template": encode(template, task.template_dictionary).long()[None]}
-        said = [2]
+        annotations = {"template": encode(template, task.template_dictionary).long()[None]}
+        tokens = [2]
         with torch.no_grad():
-            while len(said) == 1 or (said[-1] != 2 and len(said) <= 200):  # fairseq's limit
-                logits = model(ids, torch.tensor([ids.size(1)]), torch.tensor([said]), annotations=told)[0]
+            while len(tokens) == 1 or (tokens[-1] != 2 and len(tokens) <= 200):  # fairseq's limit
+                logits = model(
+                    ids, torch.tensor([ids.size(1)]), torch.tensor([tokens]), annotations=annotations
+                )[0]
                 logits[0, -1, 1] = -torch.inf  # <pad>; and, as fairseq, no </s> at the start
-                logits[0, -1, 2] -= torch.inf if len(said) == 1 else 0
-                said.append(int(logits[0, -1].argmax()))
-        words = " ".join(task.tgt_dict[i] for i in said[1:] if i != 2)
+                logits[0, -1, 2] -= torch.inf if len(tokens) == 1 else 0
+                tokens.append(int(logits[0, -1].argmax()))
+        words = " ".join(task.tgt_dict[i] for i in tokens[1:] if i != 2)
         assert (words + " ").replace("@@ ", "").strip() == hypothesis
     assert len(set(found)) > 1
 

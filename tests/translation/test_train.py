@@ -30,8 +30,8 @@ DOCS = Path(__file__).parents[2] / "docs/workflow.md"
 UPDATES = 6  # per epoch
 
 
-def run(corpus, folder, settings, seed=1, **how):
-    fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **how)
+def run(corpus, folder, settings, seed=1, **kwargs):
+    fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **kwargs)
     return {path.name: epoch_model(path) for path in trained(folder).glob("epoch*.pt")}
 
 
@@ -85,32 +85,32 @@ def test_another_training_has_its_own_folder_and_ends_that_of_the_one_before(
     first = run(corpus, a, settings, code="1")
     before = content(folder_of(a))
     changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
-    monkeypatch.setattr(_Loop, "_epoch", lambda loop, *how: epoch(loop, *how) if how[1] < 3 else 1 / 0)
+    monkeypatch.setattr(_Loop, "_epoch", lambda loop, *args: epoch(loop, *args) if args[1] < 3 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(corpus, a, changed, code="2")
     monkeypatch.undo()
-    said = capsys.readouterr().err
-    assert f"with other settings and code has done 3 epochs; {trained(a)} stays until" in said
+    output = capsys.readouterr().err
+    assert f"with other settings and code has done 3 epochs; {trained(a)} stays until" in output
     assert content(trained(a)) == before
     (a / "train.json").unlink()  # as Snakemake does before a job
     assert same(first, run(corpus, a, settings, code="1"))
-    said = capsys.readouterr().err
-    assert "all 3 epochs are done" in said
-    assert "done  loss" not in said
+    output = capsys.readouterr().err
+    assert "all 3 epochs are done" in output
+    assert "done  loss" not in output
     assert content(trained(a)) == before
     assert not same(first, run(corpus, a, changed, code="2"))
-    said = capsys.readouterr().err
-    assert "resuming after epoch 2 of 3" in said
+    output = capsys.readouterr().err
+    assert "resuming after epoch 2 of 3" in output
     assert sorted(path.name for path in a.iterdir()) == ["checkpoints", "history.csv", "train.json"]
     assert folder_of(a) == trained(a)
 
 
-def interrupted(corpus, folder, settings, monkeypatch, epochs=2, **how):
+def interrupted(corpus, folder, settings, monkeypatch, epochs=2, **kwargs):
     """A training that is stopped after some epochs."""
     with monkeypatch.context() as context:
         context.setattr(Stop, "due", lambda self, update, first: update >= epochs * UPDATES)
         with pytest.raises(TryAgain):
-            run(corpus, folder, settings, **how)
+            run(corpus, folder, settings, **kwargs)
 
 
 def test_a_half_done_training_goes_on_with_other_code_if_asked(
@@ -254,12 +254,12 @@ def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
 
 def test_progress_and_summary(corpus, tmp_path, settings, capsys):
     run(corpus, tmp_path / "a", settings)
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 4
+    output = capsys.readouterr().err.splitlines()
+    assert len(output) == 4
     for word in ("a  epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
-        assert word in said[2]
+        assert word in output[2]
     summary = json.loads((tmp_path / "a/train.json").read_text())
-    assert said[3].endswith(f"a  diverged: {summary['diverged']}; its scores are marked")
+    assert output[3].endswith(f"a  diverged: {summary['diverged']}; its scores are marked")
     assert f"word frequencies alone have {summary['unigram_ppl']:.4g}" in summary["diverged"]
     assert summary["epochs"] == 3
     assert summary["workers"] == 1

@@ -17,7 +17,7 @@ LINES = ["a  bb d", "", "bb a", " ", "jj ef ghi a", "cc cc d", "a"]
 
 
 @pytest.fixture(scope="module")
-def more(corpus, models, all_settings, tmp_path_factory):
+def more_models(corpus, models, all_settings, tmp_path_factory):
     """Model files that differ from plain.pt: another seed; other BPE; StructFormer; left padding."""
     folder = tmp_path_factory.mktemp("more")
     saved = torch.load(models / "plain.pt", weights_only=True)
@@ -42,19 +42,25 @@ def more(corpus, models, all_settings, tmp_path_factory):
     return folder
 
 
-def texts(translator, lines, **how):
-    return [best.text for best, *_ in translator(lines, **how)]
+def texts(translator, lines, **kwargs):
+    return [best.text for best, *_ in translator(lines, **kwargs)]
 
 
 @pytest.fixture
 def written(tmp_path):
     """Write what `translate` answers to lines; its lines."""
 
-    def call(models, lines, *, nbest=1, scores=False, batch=64, **how):
+    def call(models, lines, *, nbest=1, scores=False, batch=64, **kwargs):
         source, target = tmp_path / "in", tmp_path / "out"
         source.write_text("".join(f"{line}\n" for line in lines))
-        how = {"input": source, "output": target, "nbest": nbest, "scores": scores, "batch": batch} | how
-        translate(model=models, **how)
+        kwargs = {
+            "input": source,
+            "output": target,
+            "nbest": nbest,
+            "scores": scores,
+            "batch": batch,
+        } | kwargs
+        translate(model=models, **kwargs)
         return target.read_text().splitlines()
 
     return call
@@ -76,11 +82,11 @@ def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plain.pt", "left.pt", "grammar.pt", "published.pt", "structformer.pt"])
-def test_no_batch_changes_a_translation_or_a_score(models, more, written, name):
-    path = models / name if (models / name).exists() else more / name
-    how = {"nbest": 3, "scores": True}
-    alone = list(itertools.chain(*(written([path], [line], **how) for line in LINES)))
-    together = {batch: written([path], LINES, batch=batch, **how) for batch in (1, 3, 64)}
+def test_no_batch_changes_a_translation_or_a_score(models, more_models, written, name):
+    path = models / name if (models / name).exists() else more_models / name
+    kwargs = {"nbest": 3, "scores": True}
+    alone = list(itertools.chain(*(written([path], [line], **kwargs) for line in LINES)))
+    together = {batch: written([path], LINES, batch=batch, **kwargs) for batch in (1, 3, 64)}
     assert together[1] == together[3] == together[64]
     assert [line.partition("\t")[2] for line in together[1]] == [line.partition("\t")[2] for line in alone]
 
@@ -101,24 +107,24 @@ def test_columns(models, written):
 
 
 @pytest.mark.parametrize("penalty", [1.0, 0.6, 0.0])
-def test_a_score_is_the_searchs_own(models, more, penalty):
+def test_a_score_is_the_searchs_own(models, more_models, penalty):
     paths = [models / "plain.pt", models / "grammar.pt"]
     for chosen in (paths[:1], paths):
         translator = Translator(chosen, Decoding(length_penalty=penalty), nbest=5, scored=True)
-        own = []
-        translator._score = lambda source, _, tokens, own=own: own.append((source, tokens)) or 0.0
+        scored = []
+        translator._score = lambda source, _, tokens, scored=scored: scored.append((source, tokens)) or 0.0
         [found] = translator(["jj bb a"])
-        sample = own[0][0].collater([own[0][0][0]])
+        sample = scored[0][0].collater([scored[0][0][0]])
         [searched] = translator.search(sample)
         del translator._score
         assert len(found) == 5
-        for (source, tokens), hypothesis in zip(own, searched, strict=True):
+        for (source, tokens), hypothesis in zip(scored, searched, strict=True):
             assert tokens.tolist() == hypothesis.tokens.tolist()
             assert translator._score(source, 0, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
 
 
-def test_an_ensemble_means_probabilities(models, more):
-    paths = [models / "plain.pt", more / "two.pt"]
+def test_an_ensemble_means_probabilities(models, more_models):
+    paths = [models / "plain.pt", more_models / "two.pt"]
     one, two, both = (Translator(chosen, scored=True) for chosen in (paths[:1], paths[1:], paths))
     source = both.task.sources([both.task.src_dict.encode_line("a bb d", add_if_not_exist=False).long()])
     tokens = torch.tensor([5, 6, 2])  # whatever they are
@@ -140,16 +146,18 @@ def test_an_ensemble_means_probabilities(models, more):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("codes.pt", "has other dictionaries or another preparation of text than"),
         ("fr.pt", "is of another direction than"),
         ("left.pt", "pads sentences on the other side than"),
     ],
 )
-def test_models_that_do_not_fit_are_no_ensemble(models, more, name, said):
-    with pytest.raises(UserError, match=f"{name}: {said} .*plain.pt; an ensemble is of models of one corpus"):
-        Translator([models / "plain.pt", more / name])
+def test_models_that_do_not_fit_are_no_ensemble(models, more_models, name, message):
+    with pytest.raises(
+        UserError, match=f"{name}: {message} .*plain.pt; an ensemble is of models of one corpus"
+    ):
+        Translator([models / "plain.pt", more_models / name])
 
 
 def test_other_dictionaries_are_no_ensemble(models, tmp_path):
@@ -186,12 +194,12 @@ def test_odd_text(models):
 def test_a_line_of_unknown_words_is_hinted_at(models, capsys):
     translator = Translator([models / "plain.pt"])
     list(translator(["a bb", "", "a 我们 bb", "我们 a", "我们"], 7))
-    said = "half of the words or more have parts that the training text lacks; the result says little"
-    assert capsys.readouterr().err == f"line 10, 11: {said}\n"
+    message = "half of the words or more have parts that the training text lacks; the result says little"
+    assert capsys.readouterr().err == f"line 10, 11: {message}\n"
     list(translator(["我们"] * 9))
-    assert capsys.readouterr().err == f"line 1, 2, 3, 4, 5, …: {said}\n"
+    assert capsys.readouterr().err == f"line 1, 2, 3, 4, 5, …: {message}\n"
     parse_text(models / "grammar.pt", ["我们"])
-    assert capsys.readouterr().err == f"line 1: {said}\n"
+    assert capsys.readouterr().err == f"line 1: {message}\n"
 
 
 def test_an_empty_line_is_no_sentence(models):
@@ -199,7 +207,7 @@ def test_an_empty_line_is_no_sentence(models):
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda path: path.write_text("Ein Text, äöü\n" * 999), "no model file; give an average.pt"),
         (lambda path: path.write_bytes(bytes(999)), "damaged checkpoint"),
@@ -210,7 +218,7 @@ def test_an_empty_line_is_no_sentence(models):
         (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "not a whole model file"),
     ],
 )  # fmt: skip
-def test_what_is_no_model_is_one_line(tmp_path, make, said):
+def test_what_is_no_model_is_one_line(tmp_path, make, message):
     make(tmp_path / "x.pt")
-    with pytest.raises(UserError, match=f"x.pt: {said}"):
+    with pytest.raises(UserError, match=f"x.pt: {message}"):
         load_model(tmp_path / "x.pt")

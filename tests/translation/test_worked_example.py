@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from small_models import fit, folder_of, typed
-from synmask import options as own
+from synmask import options as method_options
 from synmask.pipeline.config import guides
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.training.checkpoints import epoch_model
@@ -22,10 +22,10 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     (_, options), (_, guide), (kind, entry) = BLOCKS.findall(text)
     assert kind == "yaml"
     assert sum(block.count("\n") for block in (options, guide, entry)) < 40
-    monkeypatch.setitem(own.GUIDES, "bonus", None)  # so that all of it is gone afterwards
-    monkeypatch.setattr(own, "BonusOptions", None, raising=False)
-    exec(options, vars(own))
-    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(own.BonusOptions))
+    monkeypatch.setitem(method_options.GUIDES, "bonus", None)  # so that all of it is gone afterwards
+    monkeypatch.setattr(method_options, "BonusOptions", None, raising=False)
+    exec(options, vars(method_options))
+    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(method_options.BonusOptions))
     module = types.ModuleType("synmask.guides.bonus")
     monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
     exec(guide, vars(module))

@@ -101,8 +101,8 @@ class Project:
             "OMP_NUM_THREADS": "1",
         }
         environment["SYNMASK_LOADED"] = str(self.loaded)
-        own = self.folder / "bin"  # a test may put programs there that go before all others
-        programs = [own, *([Project.warm.folder] if warm else []), Path(sys.executable).parent]
+        folder = self.folder / "bin"  # a test may put programs there that go before all others
+        programs = [folder, *([Project.warm.folder] if warm else []), Path(sys.executable).parent]
         return environment | {"PATH": ":".join([*map(str, programs), environment["PATH"]])}
 
     def start(self, *words, warm=False):
@@ -125,12 +125,12 @@ class Project:
         assert not check or done.returncode == 0, done.output[-2000:]
         return done
 
-    def synmask(self, *words, said=""):
-        """Run a verb, which has to succeed, with `said` as its stdin, and return its stdout."""
+    def synmask(self, *words, stdin=""):
+        """Run a verb, which has to succeed, with this stdin, and return its stdout."""
         environment = self.environment(warm=True)
         del environment["SYNMASK_LOADED"]  # only rules have sources
-        how = {"cwd": self.folder, "env": environment, "input": said, "text": True}
-        done = subprocess.run(["synmask", *words], capture_output=True, check=False, **how)
+        kwargs = {"cwd": self.folder, "env": environment, "input": stdin, "text": True}
+        done = subprocess.run(["synmask", *words], capture_output=True, check=False, **kwargs)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -140,7 +140,7 @@ class Project:
 
     @staticmethod
     def listed(output):
-        """The same of what a dry run has said."""
+        """The same of a dry run's output."""
         jobs, rule = set(), None
         for line in output.splitlines():
             line = line.strip()  # the jobs of a group are indented

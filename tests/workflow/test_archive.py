@@ -63,7 +63,7 @@ def test_test_sets_are_joined_and_scored_apart(project):
             "--sets news talks --set-files news.en talks.en ",
         ),
     ):
-        said = project.snakemake("-np", f"results/{corpus}/de-en/transformer/seed1/scores.json").output
-        assert joined in said
-        assert scored in said
-        assert ("--set" in said.replace("--settings", "")) == bool(scored)
+        printed = project.snakemake("-np", f"results/{corpus}/de-en/transformer/seed1/scores.json").output
+        assert joined in printed
+        assert scored in printed
+        assert ("--set" in printed.replace("--settings", "")) == bool(scored)

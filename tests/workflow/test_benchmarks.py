@@ -37,8 +37,8 @@ def test_loops(results):
 def test_launches():
     transformer, grammar, induction = rows("launches.py", "--corpora", "iwslt14")
     assert [row[1] for row in (transformer, grammar)] == ["transformer", "grammar"]
-    more = int(grammar[4]) - int(transformer[4])
-    assert 0 < int(induction[4]) <= more < int(transformer[4]) / 2
+    difference = int(grammar[4]) - int(transformer[4])
+    assert 0 < int(induction[4]) <= difference < int(transformer[4]) / 2
 
 
 def test_the_page_says_which_rows_are_slower_than_stock(monkeypatch):

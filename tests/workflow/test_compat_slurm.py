@@ -87,11 +87,11 @@ def test_the_plugin_sleeps_on_when_all_is_done():
 
 
 def test_the_plugin_guesses_an_account(monkeypatch):
-    asked = []
-    monkeypatch.setattr(plugin, "get_account", lambda logger: asked.append("account"))
+    calls = []
+    monkeypatch.setattr(plugin, "get_account", lambda logger: calls.append("account"))
     executor = SimpleNamespace(_fallback_account_arg=None, logger=logging.getLogger("slurm"))
     assert [*plugin.Executor.get_account_arg(executor, SimpleNamespace(resources={}))] == [""]
-    assert asked == ["account"]
+    assert calls == ["account"]
 
 
 def test_the_plugin_has_no_signal_before_the_limit():
@@ -129,7 +129,7 @@ class Upstream:
     def run_jobs(self, jobs):
         self.submitted += jobs
 
-    def report_job_error(self, job_info, msg=None, **how):
+    def report_job_error(self, job_info, msg=None, **kwargs):
         self.errors.append(msg)
 
 

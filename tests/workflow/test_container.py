@@ -45,9 +45,11 @@ def test_the_environment_of_corenlp_has_what_its_verb_imports():
 import sys, synmask.pipeline.cli, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
 print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
 """
-    said = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True).stdout
+    message = subprocess.run(
+        [sys.executable, "-c", program], text=True, capture_output=True, check=True
+    ).stdout
     owners = packages_distributions()
-    used = {owner.lower().replace("_", "-") for name in said.split() for owner in owners.get(name, ())}
+    used = {owner.lower().replace("_", "-") for name in message.split() for owner in owners.get(name, ())}
     assert "pydantic" in used
     assert used <= there
 

@@ -133,5 +133,5 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     counts = json.loads((pair / "bin/syntax.train.de.json").read_text())
     assert counts == {"sentences": 2 * len(GERMAN) - 2, "without_heads": 0, "without_distances": 0}
     text = "".join(f"{line}\n" for line in GERMAN)
-    translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", said=text)
+    translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text)
     assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()

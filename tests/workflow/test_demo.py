@@ -78,9 +78,9 @@ def test_the_page_shows_what_was_run(built, open_page):
     })"""
     page = open_page(built.folder / "results/report.html", script, width=400)
     assert not page.console
-    said = json.loads(page.said)
-    assert said.pop("result").startswith("De→En, sacreBLEU: difference from Transformer (")
-    assert said == {"width": 400, "missing": 0, "tables": True, "pictures": 3, "runs": 2}
+    content = json.loads(page.result)
+    assert content.pop("result").startswith("De→En, sacreBLEU: difference from Transformer (")
+    assert content == {"width": 400, "missing": 0, "tables": True, "pictures": 3, "runs": 2}
 
 
 def test_an_experiment_has_a_page_of_its_own(built):
@@ -208,7 +208,7 @@ def test_a_system_that_reads_templates_has_a_model_that_predicts_them(built, res
     first, second = (json.loads((run / name).read_text()) for name in ("template/train.json", "scores.json"))
     assert second["parameters"] > first["parameters"]
     text = (built.folder / RUNS / "text/test.de").read_text()
-    translated = built.synmask("translate", "--model", str(run / "average.pt"), "--threads", "1", said=text)
+    translated = built.synmask("translate", "--model", str(run / "average.pt"), "--threads", "1", stdin=text)
     assert translated == (run / "hypothesis.test.txt").read_text()  # by the same templates
 
     def jobs(**options):
@@ -217,13 +217,13 @@ def test_a_system_that_reads_templates_has_a_model_that_predicts_them(built, res
         assert all("/st-nmt/" in output for _, output in found)
         return {rule for rule, _ in found}
 
-    own = {"train", "average", "decode", "score"}
+    of_run = {"train", "average", "decode", "score"}
     first = {"train_templates", "average_templates", "predict_templates"}
     assert jobs() == set()
-    assert jobs(without=0.4) == own
-    assert jobs(least=2) == own | first | {"templates", "binarise_templates"}
+    assert jobs(without=0.4) == of_run
+    assert jobs(least=2) == of_run | first | {"templates", "binarise_templates"}
     (run / "template/average.pt").rename(run / "aside.pt")
-    assert jobs() == own | first - {"train_templates"}
+    assert jobs() == of_run | first - {"train_templates"}
     (run / "aside.pt").rename(run / "template/average.pt")
 
 
@@ -246,7 +246,7 @@ def test_translate_raw_text(built):
     run = f"{RUNS}/grammar/seed1"
     text = (built.folder / RUNS / "text/test.de").read_text()
     translated = built.synmask(
-        "translate", "--model", f"{run}/average.pt", "--threads", "1", said=text + "\n"
+        "translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text + "\n"
     )
     assert translated == (built.folder / run / "hypothesis.test.txt").read_text() + "\n"
 

@@ -39,8 +39,8 @@ def test_it_is_named_before_anything_starts_and_goes_on_if_asked(half_done):
     assert RESTART_NOTICE not in done.output  # no training is to be run
     plan = half_done.snakemake("-n", TARGET, "--config", "any_code=true").output
     assert "1 training run is half done by other code (epoch 1 of 2) and will continue (any_code)" in plan
-    said = half_done.snakemake(TARGET, "--config", "any_code=true").output
-    assert said.index("will continue (any_code)") < said.index("trained in")
+    printed = half_done.snakemake(TARGET, "--config", "any_code=true").output
+    assert printed.index("will continue (any_code)") < printed.index("trained in")
     assert "resuming after epoch 1 of 2" in log(half_done)
     attempts = json.loads((half_done.folder / TARGET).read_text())["attempts"]
     assert [attempt["updates"] > 0 for attempt in attempts] == [True, True]

@@ -180,9 +180,9 @@ def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path)
 
 def test_pre_training_on_text_of_an_unknown_size(tmp_path):
     values = read_all(project_files(ROOT))
-    own = values["weights"]["roberta-demo"]["pretrain"]
-    del own["generate"]
-    own["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
+    pretrain = values["weights"]["roberta-demo"]["pretrain"]
+    del pretrain["generate"]
+    pretrain["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
     assert Clock(load(values), tmp_path).pretraining("roberta-demo").gpu is None
 
 

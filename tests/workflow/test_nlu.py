@@ -98,8 +98,8 @@ def test_the_page_shows_them_and_so_does_the_report_from_then_on(understood):
     assert "Demo: language understanding" in page
     planned = understood.planned("results/report.html", "-p")
     assert planned  # of the demo, which has not run here
-    said = understood.snakemake("-np", "results/report.html").output
-    assert '"name": "nlu-demo"' in said
+    printed = understood.snakemake("-np", "results/report.html").output
+    assert '"name": "nlu-demo"' in printed
 
 
 def test_a_hugging_face_folder_is_converted(understood):

@@ -16,7 +16,7 @@ def lines(output):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda c: c.update(sede=[1]), "config.yaml: sede: unknown key 'sede'; did you mean 'seeds'?"),
         (
@@ -34,13 +34,13 @@ def lines(output):
         (lambda c: c.update(seeds="one"), "config.yaml: seeds: "),
     ],
 )
-def test_a_faulty_configuration_is_one_line(project, change, said):
+def test_a_faulty_configuration_is_one_line(project, change, message):
     change(project.config)
     done = project.snakemake(check=False)
     assert done.returncode == 1
     profile, line = lines(done.output)  # Snakemake names its profile first
     assert profile.startswith("Using workflow specific profile")
-    assert line.startswith(said)
+    assert line.startswith(message)
     assert not (project.folder / "results").exists()
 
 
@@ -92,12 +92,12 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
 
 def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
     project.config["seeds"] = SEEDS
-    said = project.snakemake("-np", "paper", "--profile", "slurm").output
-    jobs = project.listed(said)
+    printed = project.snakemake("-np", "paper", "--profile", "slurm").output
+    jobs = project.listed(printed)
     # `st-nmt` on IWSLT14 alone; on ASPEC those that read a parser are trained in one direction
     runs = (2 * 19 + 2 * 18 + 2 * 15 + 3) * len(SEEDS)
     assert len({output for rule, output in jobs if rule == "train"}) == runs
-    submitted = {group: said.count(f"Group job {group}") for group in ("text", "evaluate")}
+    submitted = {group: printed.count(f"Group job {group}") for group in ("text", "evaluate")}
     assert submitted == {"text": 6, "evaluate": runs}
     tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
     assert tables == {
@@ -130,7 +130,7 @@ def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
 
 
 def test_the_licensed_corpus_is_asked_for_in_one_line(project):
-    for folder, said in (
+    for folder, message in (
         (None, "train.txt is licensed"),
         ("/nowhere/ASPEC", "/nowhere/ASPEC: no such folder"),
     ):
@@ -138,7 +138,7 @@ def test_the_licensed_corpus_is_asked_for_in_one_line(project):
         done = project.snakemake("data/aspec/train.txt", check=False)
         assert done.returncode == 1
         [line] = [line for line in done.output.splitlines() if line.startswith("synmask download: aspec: ")]
-        assert said in line
+        assert message in line
         assert "mirrors: {aspec: " in line
 
 
@@ -221,13 +221,13 @@ def test_a_table_is_a_target(project):
 
 
 def test_the_training_of_a_system_reaches_the_commands(project):
-    said = project.snakemake(
+    printed = project.snakemake(
         "-np", *(f"results/demo/de-en/transformer{n}/seed1/average.pt" for n in ("", "-tuned"))
     ).output
-    assert (said.count(" --keep 2 "), said.count(" --keep 1 ")) == (1, 1)
-    assert (said.count(" --last 2 "), said.count(" --last 1 ")) == (1, 1)
+    assert (printed.count(" --keep 2 "), printed.count(" --keep 1 ")) == (1, 1)
+    assert (printed.count(" --last 2 "), printed.count(" --last 1 ")) == (1, 1)
     # to train, to average, and in the identity of the average
-    assert said.count('"attention_dropout": 0.2') == said.count('"checkpoint": "best"') == 3
+    assert printed.count('"attention_dropout": 0.2') == printed.count('"checkpoint": "best"') == 3
 
 
 def test_only_systems_that_read_a_parser_need_annotations(project):
@@ -243,18 +243,20 @@ def test_only_systems_that_read_a_parser_need_annotations(project):
 def test_dry_run_for_slurm_needs_no_cluster(project):
     project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 2}
     output = project.snakemake("-np", "--profile", "slurm").output
-    asked, rule = {}, None
+    resources, rule = {}, None
     for line in map(str.strip, output.splitlines()):
         if line.startswith("rule "):
             rule = line.split()[1].rstrip(":")
         elif line.startswith("resources: "):
-            asked[rule] = dict(pair.split("=", 1) for pair in line.removeprefix("resources: ").split(", "))
+            resources[rule] = dict(
+                pair.split("=", 1) for pair in line.removeprefix("resources: ").split(", ")
+            )
     for rule, gpus in (("train", "2"), ("decode", "1"), ("parse", "0")):  # `parse` uses the GPU of `decode`
-        assert asked[rule]["gpu"] == gpus
-        assert asked[rule]["cpus_per_task"] == "64"
+        assert resources[rule]["gpu"] == gpus
+        assert resources[rule]["cpus_per_task"] == "64"
     evaluate = ("average", "decode", "score", "parse", "parseval")
-    assert {asked[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
-    assert asked["tokenise"]["slurm_partition"] == "main"
+    assert {resources[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
+    assert resources["tokenise"]["slurm_partition"] == "main"
 
 
 def test_the_log_of_a_failed_job_is_shown(project):
@@ -289,14 +291,14 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
         if group := re.search(r'group:\n\s+"(.*)"', text):
             groups.setdefault(group[1], []).append(name)
     with (ROOT / "slurm/profile.yaml").open() as file:
-        asked = yte.process_yaml(file, require_use_yte=True)["set-resources"]
+        resources = yte.process_yaml(file, require_use_yte=True)["set-resources"]
     for name, kind in kinds.items():
         if kind:
-            assert asked.get(name, {}).get("slurm_partition") == "'gpu'", name
+            assert resources.get(name, {}).get("slurm_partition") == "'gpu'", name
             assert kind[1] == "USING" or name in TRAININGS  # which SLURM warns before their time limit
     assert "parseval" in groups["evaluate"]
     for members in groups.values():
-        assert len({asked.get(name, {}).get("slurm_partition") for name in members}) == 1, members
+        assert len({resources.get(name, {}).get("slurm_partition") for name in members}) == 1, members
 
 
 def test_the_readme_draws_every_rule(project):
@@ -313,8 +315,8 @@ def test_unlock_needs_no_texts(project):
     texts = {split: f"mine/{split}.{{language}}" for split in ("train", "valid", "test")}
     project.config["corpora"]["mine"] = {"languages": ["de", "en"], "files": texts}
     project.config["experiments"]["demo"] |= {"corpus": "mine", "tables": ["translation"]}
-    said = project.snakemake("-n", check=False).output
-    assert re.search(r"mine/train\.(de|en): no such file", said)  # Snakemake keeps both in a set
+    printed = project.snakemake("-n", check=False).output
+    assert re.search(r"mine/train\.(de|en): no such file", printed)  # Snakemake keeps both in a set
     project.snakemake("--unlock")
 
 

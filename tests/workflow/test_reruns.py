@@ -180,12 +180,12 @@ def done(new_project):
     (mine / "valid.trees").write_text("(S (N ein) (N Wort))\n" * 20)
     demo = config["corpora"]["demo"]
     files = {split: f"data/mine/{split}.{{language}}" for split in ("train", "valid", "test")}
-    own = {
+    corpus = {
         key: copy.deepcopy(demo[key])
         for key in ("text", "bpe", "model", "training", "resources")
         if key in demo
     }
-    config["corpora"]["mine"] = own | {
+    config["corpora"]["mine"] = corpus | {
         "languages": ["de", "en"], "files": files, "trees": {"valid": "data/mine/valid.trees"},
     }  # fmt: skip
     config["experiments"]["mine"] = {
@@ -208,13 +208,13 @@ def planned(done, folder, edit):
     project.folder = folder / "project"
     shutil.copytree(done.folder, project.folder)
     edit(project)
-    said = project.snakemake("-n", *TARGETS).output
+    printed = project.snakemake("-n", *TARGETS).output
     shutil.rmtree(project.folder)
     reasons = Counter()
-    for rule, count in re.findall(r"^(\w+) \((\d+)\): ", said, re.M):
+    for rule, count in re.findall(r"^(\w+) \((\d+)\): ", printed, re.M):
         reasons[rule] += int(count)
-    total = re.search(r"^([\d,]+) jobs?(?:, (\d+|a) of them (?:a )?training)?", said, re.M)
-    jobs = int(total[1]) - len(re.findall(rf"^(?:{'|'.join(TARGETS)}) +1$", said, re.M)) if total else 0
+    total = re.search(r"^([\d,]+) jobs?(?:, (\d+|a) of them (?:a )?training)?", printed, re.M)
+    jobs = int(total[1]) - len(re.findall(rf"^(?:{'|'.join(TARGETS)}) +1$", printed, re.M)) if total else 0
     return (
         ", ".join(f"{rule} ({count})" for rule, count in sorted(reasons.items())) or "none",
         jobs,

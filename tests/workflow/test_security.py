@@ -46,20 +46,20 @@ def test_the_name_of_a_rule_is_refused(project, name):
 
 @pytest.mark.parametrize("target", ["glue-data", "glue-submission", "download"])
 def test_what_is_not_a_table_is_no_target_without_trainings(project, target):
-    said = refused(project, "-n", target, "--config", "partial=true")
-    assert said.startswith(f"{target}: no such target; ")
+    output = refused(project, "-n", target, "--config", "partial=true")
+    assert output.startswith(f"{target}: no such target; ")
 
 
 def test_a_target_behind_configfile_is_told_its_place(project):
     (project.folder / "mine.yaml").write_text("seeds: [1]\n")
-    said = refused(project, "-n", "--configfile", "mine.yaml", "demo")
-    assert said == "demo: No such file or directory; if it is a target, give it before --configfile"
+    output = refused(project, "-n", "--configfile", "mine.yaml", "demo")
+    assert output == "demo: No such file or directory; if it is a target, give it before --configfile"
 
 
 def test_a_fault_in_a_file_laid_over_is_said_of_that_file(project):
     (project.folder / "mine.yaml").write_text("seeds: [1]\ntraining: {lr: -1}\n")
-    said = refused(project, "--configfile", "mine.yaml", "-n")
-    assert said == "mine.yaml: training.lr: must be above 0 (given: -1)"
+    output = refused(project, "--configfile", "mine.yaml", "-n")
+    assert output == "mine.yaml: training.lr: must be above 0 (given: -1)"
 
 
 def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
@@ -92,9 +92,9 @@ def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project, text, 
 
 def test_words_behind_config_that_are_no_key_and_value_are_one_line(project):
     """Snakemake itself ends in a traceback."""
-    said = refused(project, "--config", "training.lr=1", "-n")
+    output = refused(project, "--config", "training.lr=1", "-n")
     assert (
-        said
+        output
         == "--config training.lr=1: not KEY=VALUE; a key within a section is written 'training={\"lr\": 1}'"
     )
 

@@ -168,8 +168,8 @@ def test_a_project_without_room_is_refused_in_one_line(project):
         check=False,
     )
     assert done.returncode == 1
-    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("Using")]
-    assert said == [f"{project.folder}: File too large; snakemake keeps its records and results there"]
+    output = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("Using")]
+    assert output == [f"{project.folder}: File too large; snakemake keeps its records and results there"]
 
 
 def test_a_clone_below_a_folder_with_braces_is_refused_in_one_line(new_project):
@@ -177,5 +177,5 @@ def test_a_clone_below_a_folder_with_braces_is_refused_in_one_line(new_project):
     project = new_project("a{b}")
     done = project.snakemake("-n", "demo", check=False, warm=False)
     assert done.returncode == 1
-    said = f"{project.folder}: Snakemake cannot run below a folder with braces in its name; rename that"
-    assert done.output.splitlines()[-1] == said
+    message = f"{project.folder}: Snakemake cannot run below a folder with braces in its name; rename that"
+    assert done.output.splitlines()[-1] == message

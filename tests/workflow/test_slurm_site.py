@@ -31,7 +31,7 @@ longest: 60
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("partion: x", "slurm.local.yaml: partion: unknown key 'partion'; did you mean 'partition'?"),
         ("jobs: many", "slurm.local.yaml: jobs: must be a whole number (given: 'many')"),
@@ -39,15 +39,15 @@ longest: 60
         ("[main]", "slurm.local.yaml: expected keys and values, found a list"),
     ],
 )
-def test_a_wrong_site_file_is_one_line(tmp_path, monkeypatch, text, said):
+def test_a_wrong_site_file_is_one_line(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("slurm.local.yaml").write_text(text)
     with pytest.raises(UserError) as raised:
         read_site()
-    assert str(raised.value) == said
+    assert str(raised.value) == message
 
 
-def asked(project, *targets):
+def checked(project, *targets):
     """Each rule of a dry run: rule → (partition, account, options of sbatch)."""
     found, rule = {}, None
     for line in project.snakemake("-np", "--profile", "slurm", *targets).output.splitlines():
@@ -60,10 +60,10 @@ def asked(project, *targets):
 
 
 def test_the_site_file_is_laid_over_the_profile(project):
-    without = asked(project, "demo", "nlu-demo")
+    without = checked(project, "demo", "nlu-demo")
     assert {rule for rule in GPU_RULES if without[rule] == ("gpu", None, None)} == {*GPU_RULES}
     (project.folder / "slurm.local.yaml").write_text(SITE)
-    found = asked(project, "demo", "nlu-demo")
+    found = checked(project, "demo", "nlu-demo")
     assert {found[rule] for rule in GPU_RULES} == {("a100", "lab", "--exclude=node7")}
     assert found["learn_bpe"] == ("short", "lab", "--exclude=node7")
     ignored = subprocess.run(["git", "check-ignore", "-q", "slurm.local.yaml"], cwd=ROOT, check=False)
@@ -120,7 +120,7 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
 
 
 @pytest.mark.parametrize(
-    ("said", "key"),
+    ("expected", "key"),
     [
         ("sbatch: error: invalid partition specified: gpu", "`gpu_partition` in slurm.local.yaml"),
         ("Batch job submission failed: Invalid account or account/partition combination specified", "`account`"),
@@ -136,10 +136,12 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
         ("Batch job submission failed: Invalid node name specified", "`extra` in slurm.local.yaml"),
     ],
 )  # fmt: skip
-def test_what_sbatch_says_comes_with_the_key_to_change(said, key):
-    message = f"SLURM sbatch failed. The error message was '{said}'.\n    sbatch call:\n        sbatch …\n"
+def test_what_sbatch_says_comes_with_the_key_to_change(expected, key):
+    message = (
+        f"SLURM sbatch failed. The error message was '{expected}'.\n    sbatch call:\n        sbatch …\n"
+    )
     first, *rest = refusal(message, job(), Site()).splitlines()
-    assert first == said
+    assert first == expected
     assert key in rest[0]
 
 
@@ -177,7 +179,7 @@ def test_nodes_have_what_sinfo_says(cluster):
 
 
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("resources", "message"),
     [
         ({"mem_mb": 512000}, None),
         ({"mem_mb": 900000}, "no node of gpu has 900,000 MB, but at most 512,000: change `resources.mem_mb` in config.yaml"),
@@ -189,17 +191,17 @@ def test_nodes_have_what_sinfo_says(cluster):
         ({"mem_mb": 900000, "slurm_partition": "unknown"}, None),  # sbatch will say it
     ],
 )  # fmt: skip
-def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, resources, said):
+def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, resources, message):
     jobs = [job("train", **resources), job("train", **resources), job("train")]
     for one in jobs:
         one.is_local = False
     dag = SimpleNamespace(needrun_jobs=lambda **_: jobs, get_job_group=lambda job: None)
-    if said is None:
+    if message is None:
         return check_requests(dag, Site())
     with pytest.raises(UserError) as raised:
         check_requests(dag, Site())
     name = "synmask/demo/de-en/grammar/seed1:train"
-    assert str(raised.value) == f"{name}: {said}\nnothing was submitted"
+    assert str(raised.value) == f"{name}: {message}\nnothing was submitted"
     return None
 
 
@@ -212,10 +214,10 @@ def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
         mine.write_text(text)
         return place((*jobs.resources_key(run), key), read_all(files), files)
 
-    own, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
-    assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{own} in {mine}"
+    key, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
+    assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}"
     assert blamed("resources: {gpus: 8}", "gpus") == f"{common} in {mine}"
-    assert blamed("seeds: [1]").startswith(own)
+    assert blamed("seeds: [1]").startswith(key)
     assert str(mine) not in blamed("seeds: [1]")
 
 
@@ -223,7 +225,7 @@ LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nsto
 
 
 @pytest.mark.parametrize(
-    ("runtime", "used", "said"),
+    ("runtime", "used", "message"),
     [
         (1, "0:47", " at its time limit (1 minute), epoch 22 of 400, and saved; it continues in the next job; "
          "about 15 more jobs: raise `resources.runtime` in config.yaml"),
@@ -233,12 +235,12 @@ LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nsto
         (1, "", ", epoch 22 of 400, and saved; it continues in the next job"),  # SLURM has forgotten the job
     ],
 )  # fmt: skip
-def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime, used, said):
+def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime, used, message):
     (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '{used}'\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     training, warned = job("train", runtime=runtime), min(300, 15 * runtime)
-    assert continues("3", training, Site(), warned, LOG.splitlines()) == f"SLURM job 3 was stopped{said}"
+    assert continues("3", training, Site(), warned, LOG.splitlines()) == f"SLURM job 3 was stopped{message}"
 
 
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
@@ -271,8 +273,10 @@ def test_doctor_names_what_is_missing(monkeypatch):
 
 def test_doctor_names_what_is_licensed():
     config = load(read_all(project_files(ROOT)), [])
-    good, said = doctor._licensed(config, ["data/aspec/train.txt", "data/aspec/dev.txt", "data/multi30k/x"])
-    assert (good, said.split(", then")[0]) == (
+    good, message = doctor._licensed(
+        config, ["data/aspec/train.txt", "data/aspec/dev.txt", "data/multi30k/x"]
+    )
+    assert (good, message.split(", then")[0]) == (
         False,
         "aspec is licensed and cannot be downloaded: get train.txt, dev.txt",
     )

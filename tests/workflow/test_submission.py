@@ -163,19 +163,19 @@ def test_the_chain_reaches_from_the_archives_to_a_zip_for_each_system(glue):
 def test_training_reads_no_test_set(glue):
     files = {output.split(",")[0] for _, output in glue.planned("glue")}
     assert not [path for path in files if "test" in path or path.endswith("AX.tsv")]
-    said = glue.snakemake("-np", "glue").output
-    assert "/test-1" not in said  # with the slash: pytest names folders pytest-1…
-    assert "mrpc_dev_ids.tsv" in said
+    printed = glue.snakemake("-np", "glue").output
+    assert "/test-1" not in printed  # with the slash: pytest names folders pytest-1…
+    assert "mrpc_dev_ids.tsv" in printed
 
 
 def test_a_benchmark_without_a_test_set_is_one_line(glue):
     del glue.config["benchmarks"]["glue"]["tasks"]["mnli"]["test_rows"]["ax"]
     done = glue.snakemake("-n", "glue-submission", check=False)
     assert done.returncode == 1
-    said = (
+    message = (
         "benchmarks.glue.tasks.mnli.test_rows.ax: missing; GLUE's server wants the answers to all test sets"
     )
-    assert [line for line in done.output.splitlines() if "missing" in line] == [said]
+    assert [line for line in done.output.splitlines() if "missing" in line] == [message]
 
 
 def test_the_best_seed_answers_and_nothing_trains_again(trained, check_loaded):
@@ -188,8 +188,8 @@ def test_the_best_seed_answers_and_nothing_trains_again(trained, check_loaded):
     glue.snakemake("-c1", target)
     tasks = glue.config["benchmarks"]["glue"]["tasks"]
     counts = {name: tasks[task]["test_rows"][part] for name, (task, part) in SUBMISSION.items()}
-    said = json.loads((folder / "submission/roberta.json").read_text())["files"]
-    assert [said[name]["seed"] for name in ("RTE.tsv", "AX.tsv")] == [2, 2]
+    content = json.loads((folder / "submission/roberta.json").read_text())["files"]
+    assert [content[name]["seed"] for name in ("RTE.tsv", "AX.tsv")] == [2, 2]
     with zipfile.ZipFile(glue.folder / target) as archive:
         for name, rows in (counts | {"WNLI.tsv": 146}).items():
             head, *lines = archive.read(name).decode().splitlines()

@@ -169,19 +169,19 @@ def test_what_is_downloaded_before_a_machine_goes_offline(targets):
         targets({"tables": {"glue": {"systems": systems}}}).downloads("glue-rte")
         for systems in (["roberta", "roberta-grammar"], ["roberta", "synclm"])
     )
-    more = {*synclm} - {*plain}  # SynCLM reads parses of these tasks in its pre-training
-    assert "data/corenlp/stanford-corenlp-4.5.10-models-english.jar" in more
-    assert {"data/glue/CoLA.zip"} <= more
+    extra = {*synclm} - {*plain}  # SynCLM reads parses of these tasks in its pre-training
+    assert "data/corenlp/stanford-corenlp-4.5.10-models-english.jar" in extra
+    assert {"data/glue/CoLA.zip"} <= extra
 
 
 def test_a_system_that_reads_templates_needs_parses_of_the_target(targets):
     name = "multi30k-small-all"
     with_it, without = (
-        targets({"experiments": {name: {"systems": ["transformer", *more], "tables": ["translation"]}}})
-        for more in (["st-nmt"], [])
+        targets({"experiments": {name: {"systems": ["transformer", *extra], "tables": ["translation"]}}})
+        for extra in (["st-nmt"], [])
     )
-    more = {*with_it.downloads(name)} - {*without.downloads(name)}
-    assert [path for path in more if "english" in path] == [*more] != []
+    extra = {*with_it.downloads(name)} - {*without.downloads(name)}
+    assert [path for path in extra if "english" in path] == [*extra] != []
 
 
 def test_resources_are_those_of_what_the_wildcards_name(jobs):
@@ -215,9 +215,9 @@ def test_annotations_are_for_systems_that_read_them(jobs):
 def test_score_files_say_what_was_run(jobs):
     ours = jobs()
     run = {"corpus": "demo", "source": "de", "target": "en", "system": "grammar", "seed": "2"}
-    told = json.loads(ours.decoded_run(wildcards(**run)))
-    assert (told["direction"], told["seed"], told["decoding"]["beam"]) == ("de-en", 2, 5)
-    assert told["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
+    settings = json.loads(ours.decoded_run(wildcards(**run)))
+    assert (settings["direction"], settings["seed"], settings["decoding"]["beam"]) == ("de-en", 2, 5)
+    assert settings["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
 
 
 def test_functions_that_rules_name_take_no_other_keywords(jobs):

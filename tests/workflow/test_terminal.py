@@ -64,8 +64,8 @@ def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch):
         "from snakemake.cli import main\n"
         "main(['-n', 'demo'])"
     )
-    how = {"cwd": project.folder, "env": project.environment(warm=False), "text": True}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, **how)
+    kwargs = {"cwd": project.folder, "env": project.environment(warm=False), "text": True}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, **kwargs)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "demo_corpus" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
@@ -73,7 +73,7 @@ def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch):
     assert (project.folder / ".snakemake/cache/snakemake").is_dir()
 
 
-def said(output):
+def lines_of(output):
     """The lines without Snakemake's own about its profile."""
     return [line for line in output.splitlines() if line and not line.startswith("Using workflow specific")]
 
@@ -105,7 +105,7 @@ def on_a_terminal(project, *words):
 
 
 def test_in_a_pipe_a_line_for_each_training_and_stage(standing_in):
-    lines = said(standing_in.snakemake("-c2", "all").output)
+    lines = lines_of(standing_in.snakemake("-c2", "all").output)
     assert "\x1b" not in "".join(lines)
     total = re.fullmatch(r"(\d+) jobs, 2 of them trainings", lines[0])[1]
     trained = [line for line in lines if "trained in" in line]
@@ -123,7 +123,7 @@ def test_in_a_pipe_a_line_for_each_training_and_stage(standing_in):
     assert "results/tables/demo.md" in lines[-3]
     assert (standing_in.folder / lines[-2].split()[1]).read_text().count("rule train:") == 2
     assert lines[-1] == "report   results/report.html: open it in a browser"
-    again = said(standing_in.snakemake("-c2", "all").output)
+    again = lines_of(standing_in.snakemake("-c2", "all").output)
     assert again == ["Nothing to be done (all requested files are present and up to date)."]
 
 
@@ -147,7 +147,7 @@ def test_options_of_the_user_s_bring_snakemake_s_own_form(standing_in):
     words = ("-c1", TEXT)
     assert "rule demo_corpus:" in standing_in.snakemake("-n", "-p", *words).output
     assert "synmask text --name demo" in standing_in.snakemake("-np", *words).output
-    assert not said(standing_in.snakemake("--quiet", "all", "--", *words[1:]).output)
+    assert not lines_of(standing_in.snakemake("--quiet", "all", "--", *words[1:]).output)
     quiet = standing_in.snakemake("-F", "--quiet", "rules", "--", *words[1:]).output
     assert "rule text:" not in quiet
     assert "2 of 2 steps (100%) done" in quiet
@@ -155,7 +155,7 @@ def test_options_of_the_user_s_bring_snakemake_s_own_form(standing_in):
 
 
 def test_a_dry_run_is_a_summary(project):
-    lines = said(project.snakemake("-n").output)
+    lines = lines_of(project.snakemake("-n").output)
     assert len(lines) < 40
     counts = {line.split()[0]: line.split()[1] for line in lines[:-3]}
     assert (counts["train"], counts["score"]) == ("2", "2")
@@ -173,7 +173,7 @@ def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
     project.config["mirrors"] = {"multi30k": "nowhere"}
     done = project.snakemake("data/multi30k/val.de.gz", check=False)
     assert done.returncode == 1
-    first, failed, end, log, command, stopped, todo, whole = said(done.output)
+    first, failed, end, log, command, stopped, todo, whole = lines_of(done.output)
     assert first == "1 job"
     assert failed == "FAILED   download_file: data/multi30k/val.de.gz"
     assert end.startswith("         the end of results/logs/download/multi30k/val.de.gz.log")
@@ -194,7 +194,7 @@ def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
         assert running.poll() is None
         time.sleep(0.1)
     os.killpg(running.pid, signal.SIGINT)
-    lines = said(running.communicate()[0])
+    lines = lines_of(running.communicate()[0])
     assert running.returncode == 1
     assert "stopping: trainings save where they are" in lines
     assert "to do    give the same command again" in "\n".join(lines)
@@ -205,11 +205,11 @@ def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
 def test_a_target_that_does_not_exist_is_one_line_with_the_nearest(project, words):
     done = project.snakemake("multi30", *words, check=False)
     assert done.returncode == 1
-    assert said(done.output)[-1] == (
+    assert lines_of(done.output)[-1] == (
         "multi30: no such target; did you mean multi30k or multi30k-small or multi30k-small-all?"
     )
     done = project.snakemake("results/demo/xx", *words, check=False)
-    assert said(done.output)[-1].startswith("results/demo/xx: no rule makes this file")
+    assert lines_of(done.output)[-1].startswith("results/demo/xx: no rule makes this file")
     assert "Traceback" not in done.output
 
 
@@ -223,7 +223,7 @@ def test_a_target_that_does_not_exist_is_one_line_with_the_nearest(project, word
 def test_a_file_that_cannot_be_made_is_one_line(project, path, line):
     done = project.snakemake(f"results/{path}", check=False)
     assert done.returncode == 1
-    assert said(done.output) == [line if line.startswith("results/") else f"results/{path}: {line}"]
+    assert lines_of(done.output) == [line if line.startswith("results/") else f"results/{path}: {line}"]
 
 
 def test_rules_that_train_are_known():
@@ -334,9 +334,9 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
 
 def test_a_dry_run_says_what_runs_again_and_why(monkeypatch):
     monkeypatch.setattr(terminal.WORKFLOW, "reasons", lambda: ["train (3): training.lr 0.1 → 0.2"])
-    said = [*terminal.forecast({"train": 3, "average": 3})]
-    assert said[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
-    assert "train (3): training.lr 0.1 → 0.2" in said
+    message = [*terminal.forecast({"train": 3, "average": 3})]
+    assert message[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
+    assert "train (3): training.lr 0.1 → 0.2" in message
 
 
 def test_a_dry_run_without_hours_says_why(monkeypatch):

@@ -17,9 +17,9 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
     Returns:
         depth + 1 tensors (B, n); -1 above a root and for tokens without a word.
     """
-    own, head = words[..., 0], words[..., 1]
-    parent = head.masked_fill(head == own, NO_POSITION)
-    found = [own]
+    word, head = words[..., 0], words[..., 1]
+    parent = head.masked_fill(head == word, NO_POSITION)
+    found = [word]
     for _ in range(depth):
         below = found[-1]
         found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_POSITION, NO_POSITION))

@@ -99,13 +99,13 @@ class WallSteps:
         self.guide = guide
         attention = guide.tower.self_attn
         project = partial(F.linear, weight=attention.in_proj_weight, bias=attention.in_proj_bias)
-        self.own = cached(project, attention.num_heads)
+        self.attention = cached(project, attention.num_heads)
         self.distance: Tensor | None = None  # (rows, slots, G)
 
     def __call__(self, x: Tensor, paths: Any) -> Tensor:
         """See `Guide.steps`."""
         guide, tower = self.guide, self.guide.tower
-        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, paths)))
+        states = tower.norm1(x + tower.self_attn.out_proj(self.attention(x, paths)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
         distance = guide.output(states)  # (S, W, G)
         self.distance = paths.with_room(self.distance, distance)

@@ -42,11 +42,11 @@ class SlaGuide(Guide):
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Near:
         """words (B, n, 4) → the tokens near each token."""
         words = annotations["words"]
-        own = words[..., 0]
+        word = words[..., 0]
         near = within(words, self.options.edges)
-        after = own + (own[:, :, None] == own[:, None, :]).sum(-1)  # where the next word begins
-        allowed = near | _rows(near, own - 1, own) | _rows(near, after, own)
-        free = own == NO_POSITION
+        after = word + (word[:, :, None] == word[:, None, :]).sum(-1)  # where the next word begins
+        allowed = near | _rows(near, word - 1, word) | _rows(near, after, word)
+        free = word == NO_POSITION
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
         return Near(allowed, padding)
 
@@ -64,8 +64,8 @@ class SlaGuide(Guide):
         return product(drop(torch.lerp(everything, local, gate.to(local.dtype))), values)
 
 
-def _rows(near: Tensor, place: Tensor, own: Tensor) -> Tensor:
+def _rows(near: Tensor, place: Tensor, word: Tensor) -> Tensor:
     """The rows of `near` at `place` (B, n); empty rows if the token or its place has no word."""
-    inside = (own != NO_POSITION) & (place >= 0) & (place < own.size(1))
-    rows = near.gather(1, place.clamp(0, own.size(1) - 1)[:, :, None].expand_as(near))
+    inside = (word != NO_POSITION) & (place >= 0) & (place < word.size(1))
+    rows = near.gather(1, place.clamp(0, word.size(1) - 1)[:, :, None].expand_as(near))
     return rows & inside[:, :, None]

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 
-def load(path: str | Path, **how: Any) -> Any:
+def load(path: str | Path, **kwargs: Any) -> Any:
     """The trained model in a file of `synmask average`, as a `translation.model.Model`.
 
-    It is loaded without running code of the file; `how` is as for `Model`.
+    It is loaded without running code of the file; `kwargs` is as for `Model`.
 
     Raises:
         ModuleNotFoundError: one of the pipeline's packages is not installed.
@@ -16,10 +16,10 @@ def load(path: str | Path, **how: Any) -> Any:
     try:
         module = import_module(".translation.model", __package__)
     except ModuleNotFoundError as error:
-        if (said := missing(error)) is None:
+        if (message := missing(error)) is None:
             raise
-        raise ModuleNotFoundError(said, name=error.name) from None
-    return module.Model(path, **how)
+        raise ModuleNotFoundError(message, name=error.name) from None
+    return module.Model(path, **kwargs)
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

@@ -93,8 +93,8 @@ def _done_at(error: OSError) -> str:
         for name, what in DONE.items():
             if module == name or module.startswith(f"{name}."):
                 return what
-    own = [module for module in places if module.startswith("synmask.")]
-    return f"reading or writing in {own[-1]}" if own else "reading or writing"
+    ours = [module for module in places if module.startswith("synmask.")]
+    return f"reading or writing in {ours[-1]}" if ours else "reading or writing"
 
 
 def _out_of_memory(error: BaseException | None) -> str | None:
@@ -393,8 +393,8 @@ def read_object(path: str | Path) -> dict[str, Any]:
     return values
 
 
-def read_csv(path: str | Path, columns: Iterable[str], advice: str, **how: Any) -> "pd.DataFrame":
-    """Read a CSV file that has these columns; `how`: for pandas.
+def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: Any) -> "pd.DataFrame":
+    """Read a CSV file that has these columns; `kwargs`: for pandas.
 
     Raises:
         UserError: no such file, or of another kind; the message ends with `advice`.
@@ -403,7 +403,7 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **how: Any) 
 
     try:
         with named_reads(path):
-            rows = pd.read_csv(path, **how)
+            rows = pd.read_csv(path, **kwargs)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; {advice}") from None
     except ValueError as error:

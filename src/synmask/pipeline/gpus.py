@@ -82,15 +82,15 @@ def lease(count: int) -> Iterator[list[str]]:
 
 
 def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
-    folder, told = _folder(), False
+    folder, reported = _folder(), False
     while True:
         with ExitStack() as locks:  # all or none: two that wait for each other's second would wait for ever
             if len(taken := _take(folder, gpus, count, locks)) == count:
                 held.push(locks.pop_all())
                 return taken
-        if not told:
+        if not reported:
             print(f"waiting for {count} of the GPUs {', '.join(gpus)}", file=sys.stderr, flush=True)
-            told = True
+            reported = True
         time.sleep(PAUSE)
 
 

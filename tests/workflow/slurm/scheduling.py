@@ -35,15 +35,15 @@ def stand_in(words: list[str]) -> None:
     """A job of SLURM: `words` is the command line of the Snakemake that would have run in it."""
     options = dict(itertools.pairwise(words))
     others = json.loads(base64.b64decode(options.get("--slurm-jobstep-array-execs", "e30=")))
-    if own := others.get(os.environ.get("SLURM_ARRAY_TASK_ID")):  # of an array, all but the first
-        words = zlib.decompress(bytes.fromhex(own)).decode().split()
+    if command := others.get(os.environ.get("SLURM_ARRAY_TASK_ID")):  # of an array, all but the first
+        words = zlib.decompress(bytes.fromhex(command)).decode().split()
     outputs = json.loads(Path("outputs.json").read_text())
     start = words.index("--target-jobs") + 1
     for word in words[start:]:
         if word.startswith("--"):
             break
-        rule, _, said = word.strip("'\"").partition(":")
-        wildcards = dict(part.split("=", 1) for part in said.split(",") if part)
+        rule, _, values = word.strip("'\"").partition(":")
+        wildcards = dict(part.split("=", 1) for part in values.split(",") if part)
         time.sleep(SLEEP.get(rule, 1))
         for pattern in outputs[rule]:
             path = Path(pattern.format(**wildcards))
@@ -102,9 +102,10 @@ def run(folder: Path, target: str, words: list[str]) -> tuple[float, resource.st
 
 def slurm_jobs() -> dict[str, dict[str, str]]:
     """SLURM's records of its jobs, by their numbers (of an array: NUMBER_TASK)."""
-    said = subprocess.run(["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True)
+    output = subprocess.run(["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True)
     jobs = [
-        dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.stdout.splitlines()
+        dict(word.split("=", 1) for word in line.split() if "=" in word)
+        for line in output.stdout.splitlines()
     ]
     return {
         f"{job['ArrayJobId']}_{job['ArrayTaskId']}" if "ArrayJobId" in job else job["JobId"]: job

@@ -31,7 +31,7 @@ def first(project, command):
     (project.folder / "bin/synmask").chmod(0o755)
 
 
-def told(output):
+def messages_of(output):
     """The lines of the terminal, without the lines of Snakemake about its profiles, and of the log."""
     return [line for line in output.splitlines() if not line.startswith(("Using profiles", "log  "))]
 
@@ -41,7 +41,7 @@ def submitted():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said", "change"),
+    ("settings", "message", "change"),
     [
         (
             {"partition": "batch"},
@@ -59,19 +59,21 @@ def submitted():
     ],
     ids=["partition", "account"],
 )  # fmt: skip
-def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(cluster, project, settings, said, change):
+def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(
+    cluster, project, settings, message, change
+):
     """The job is of a group, for which Snakemake drops the reason."""
     subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=lab"], check=True)
     site(project, **settings)
     done = project.snakemake(TEXT, *SLURM, check=False)
     assert done.returncode == 1
-    lines = told(done.output)
+    lines = messages_of(done.output)
     assert lines[:2] == ["1 job", f"FAILED   demo_corpus: {TEXT}"]
-    shown = [*said, change, f"the commands behind it: snakemake -np {TEXT}"]
+    shown = [*message, change, f"the commands behind it: snakemake -np {TEXT}"]
     assert lines[2 : 2 + len(shown)] == [f"         {line}" for line in shown]
     assert [line.split()[0] for line in lines[2 + len(shown) :]] == ["stopped", "to"]
     [log] = (project.folder / ".snakemake/log").glob("*.log")
-    assert said[0] in log.read_text()
+    assert message[0] in log.read_text()
     subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=ALL"], check=True)
 
 
@@ -82,10 +84,10 @@ def test_many_refusals_are_shown_once(cluster, project):
     project.snakemake("results/demo/de-en/bin/dict.de.txt")
     output = project.snakemake(*trainings, *SLURM, check=False).output
     first = r"FAILED   train: results/demo/de-en/transformer/seed\d/train.json\n"
-    said = "         sbatch: error: invalid partition specified: a100\n"
-    said += "         sbatch: error: Batch job submission failed: Invalid partition name specified\n"
+    message = "         sbatch: error: invalid partition specified: a100\n"
+    message += "         sbatch: error: Batch job submission failed: Invalid partition name specified\n"
     change = "         change `gpu_partition` in slurm.local.yaml; `sinfo -s` lists the cluster's\n"
-    assert re.search(first + re.escape(said + change), output)
+    assert re.search(first + re.escape(message + change), output)
     assert output.count("sbatch: error: invalid partition") == 1
     again = r"\nFAILED   synmask/demo/de-en/transformer/seed\d:train: refused in the same way\n"
     assert len(re.findall(again, output)) == 1
@@ -93,7 +95,7 @@ def test_many_refusals_are_shown_once(cluster, project):
 
 def test_a_job_over_its_memory_gets_more(cluster, project):
     first(project, f"{sys.executable} -c 'x = bytearray(900 * 1000**2); import time; time.sleep(30)'")
-    lines = told(project.snakemake(TEXT, *SLURM).output)
+    lines = messages_of(project.snakemake(TEXT, *SLURM).output)
     assert lines[1] == f"FAILED   demo_corpus: {TEXT}"
     assert lines[2].endswith(": FAILED, over its memory: it asked for 601 MB, 3 minutes, 1 CPU")
     assert any("slurmstepd" in line and "exceeded memory limit" in line for line in lines[3:7])
@@ -111,11 +113,11 @@ def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
         time.sleep(0.1)
     controller = int((cluster / "slurmctld.pid").read_text())
     subprocess.run(["kill", str(controller)], check=True)
-    said = "SLURM does not answer; it is asked again, and jobs go on meanwhile\n"
-    before = [*takewhile(said.__ne__, running.stdout)]  # until then it stays away
+    message = "SLURM does not answer; it is asked again, and jobs go on meanwhile\n"
+    before = [*takewhile(message.__ne__, running.stdout)]  # until then it stays away
     subprocess.run([CLUSTER, "up", cluster, "slurmctld"], check=True)
     output = running.communicate(timeout=120)[0]
     assert running.returncode == 0, output
-    assert told("".join(before)) == ["1 job"]
-    assert re.fullmatch(r"SLURM answers again, .* after its last answer", told(output)[0])
+    assert messages_of("".join(before)) == ["1 job"]
+    assert re.fullmatch(r"SLURM answers again, .* after its last answer", messages_of(output)[0])
     assert "FAILED" not in output

@@ -42,10 +42,10 @@ def calls(project):
 
 def jobs(project):
     """SLURM's record of each of the project's jobs, in the order of submission."""
-    said = subprocess.run(
+    output = subprocess.run(
         ["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True
     ).stdout
-    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.splitlines()]
+    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in output.splitlines()]
     mine = [job for job in found if job.get("WorkDir") == str(project.folder)]
     return sorted(mine, key=lambda job: int(job["JobId"]))
 
@@ -147,8 +147,8 @@ def site(project, **settings):
 
 
 def finish(running, project):
-    project.said = running.communicate()[0]
-    assert running.returncode == 0, project.said[-2000:]
+    project.output = running.communicate()[0]
+    assert running.returncode == 0, project.output[-2000:]
     return project
 
 
@@ -252,9 +252,9 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
     brief = f"synmask/demo/de-en/grammar/seed1:train: SLURM job {jobs(project)[-2]['JobId']} was stopped"
-    told = rf"\n{brief} at its time limit \(2 minutes\), epoch \d+ of {EPOCHS}, and saved; it continues in the next job"
-    assert re.search(told, project.said)
-    assert "FAILED" not in project.said
+    expected = rf"\n{brief} at its time limit \(2 minutes\), epoch \d+ of {EPOCHS}, and saved; it continues in the next job"
+    assert re.search(expected, project.output)
+    assert "FAILED" not in project.output
     assert went_on(project)
 
 
@@ -264,9 +264,9 @@ def test_a_job_over_its_time_gets_more(disturbed):
     number = jobs(project)[0]["JobId"]
     assert (
         f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n"
-        in project.said
+        in project.output
     )
-    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 2 minutes, 1 CPU\n" in project.said
+    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 2 minutes, 1 CPU\n" in project.output
 
 
 def test_a_training_whose_node_dies_goes_on_elsewhere_to_the_same_model(disturbed, undisturbed):

@@ -43,10 +43,10 @@ def app(*listed: str) -> App:
     for title, verbs in ({FOR_PEOPLE: PEOPLE} | STEPS).items():
         group = Group(title, sort_key=next(numbers))
         for verb, place in verbs.items():
-            how = {"name": verb, "group": group, "sort_key": next(numbers)}
+            kwargs = {"name": verb, "group": group, "sort_key": next(numbers)}
             if listed:  # without what would import the verb
-                how |= {"help": _sentence(place) if title in listed else "", "show": title in listed}
-            synmask.command(f"synmask.pipeline.{place}", **how)
+                kwargs |= {"help": _sentence(place) if title in listed else "", "show": title in listed}
+            synmask.command(f"synmask.pipeline.{place}", **kwargs)
     rest = Group("Other", sort_key=next(numbers))
     synmask.command(steps, group=rest)
     synmask.register_install_completion_command(
@@ -89,8 +89,8 @@ def main(words: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else [*words]
     for stream in (sys.stdout, sys.stderr):  # whatever the locale; paths come out as they came in
         if isinstance(stream, io.TextIOWrapper):
-            how = "surrogateescape" if stream is sys.stdout else "backslashreplace"
-            stream.reconfigure(encoding="utf-8", errors=how)
+            errors = "surrogateescape" if stream is sys.stdout else "backslashreplace"
+            stream.reconfigure(encoding="utf-8", errors=errors)
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
@@ -144,8 +144,8 @@ class _StandardOutput:
 
 def _tell(counts: Mapping[str, int]) -> None:
     """Print the counts of a verb to stderr."""
-    said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
-    print(", ".join(said), file=sys.stderr)
+    parts = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
+    print(", ".join(parts), file=sys.stderr)
 
 
 def _too_early(*_: object) -> NoReturn:

@@ -89,7 +89,7 @@ def doctor(
 
 @contextlib.contextmanager
 def _configured(
-    target: Sequence[str], own: Iterable[Path]
+    target: Sequence[str], configfiles: Iterable[Path]
 ) -> Iterator[tuple[Config, Sequence[str], Callable[[tuple[str, ...], str], str]]]:
     """The configuration, its targets (by default its own), and where a key of a section is set.
 
@@ -100,9 +100,9 @@ def _configured(
     """
     from synmask.pipeline.workflow.terminal import similar
 
-    own = [path.absolute() for path in own]
+    configfiles = [path.absolute() for path in configfiles]
     with contextlib.chdir(_checkout(Path.cwd())):
-        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        config, values, files = laid_over(Path(os.path.relpath(path)) for path in configfiles)
         for name in target:
             if name not in config.named_targets:
                 near = similar(name, config.named_targets)

@@ -64,8 +64,8 @@ def translate(
 
     settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
     parse, jars = corenlp_parser(configfile, threads), tokeniser_jars(configfile)
-    how = {"nbest": nbest, "scored": scores, "threads": threads, "name": input}
-    translator = Translator(model, settings, parse=parse, jars=jars, **how)
+    kwargs = {"nbest": nbest, "scored": scores, "threads": threads, "name": input}
+    translator = Translator(model, settings, parse=parse, jars=jars, **kwargs)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         for number, found in enumerate(translator(lines, first, batch), start=first):

@@ -87,8 +87,8 @@ def tree(
         raise UserError(f"{files}: {error}; compare systems of one corpus") from None
     for label, parse in induced.items():
         if tied := ties(slots_of([parse.distances])):
-            told = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
-            print(f"{label}: {told}", file=sys.stderr)
+            message = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
+            print(f"{label}: {message}", file=sys.stderr)
     if output is None:
         print(draw(sentence, induced))
         return
@@ -107,12 +107,12 @@ def as_utf8(text: str) -> str:
 
 
 def _models(
-    own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
+    configfiles: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
     from synmask.pipeline.paths import run_file
 
-    config, _, files = laid_over(own)
+    config, _, files = laid_over(configfiles)
     path = files[-1]
     corpus, direction = _experiment(path, config, corpus, direction)
     models = {}
@@ -120,16 +120,16 @@ def _models(
         check_named(config, path, "systems", system)
         model = Path(run_file(corpus, direction, system, seed, "average.pt"))
         if not model.exists():
-            raise UserError(f"{model}: no such file; make it with: {_made_by(model, own)}")
+            raise UserError(f"{model}: no such file; make it with: {_made_by(model, configfiles)}")
         label = config.label(system)
         models[system if label in models else label] = model
     gold = config.gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 
-def _made_by(path: Path, own: Sequence[Path]) -> str:
+def _made_by(path: Path, files: Sequence[Path]) -> str:
     """The command that makes a file."""
-    return shlex.join(["snakemake", str(path), *(["--configfile", *map(str, own)] if own else [])])
+    return shlex.join(["snakemake", str(path), *(["--configfile", *map(str, files)] if files else [])])
 
 
 def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:

@@ -222,13 +222,13 @@ class Section(BaseModel):
             check_keys(values, cls.model_fields)
         return values
 
-    def plain(self, **how: Any) -> dict[str, Any]:
+    def plain(self, **kwargs: Any) -> dict[str, Any]:
         """As plain JSON values with sorted keys: equal settings are written as equal bytes.
 
         Args:
-            how: for `model_dump`, such as `exclude`.
+            kwargs: for `model_dump`, such as `exclude`.
         """
-        return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
+        return json.loads(json.dumps(self.model_dump(mode="json", **kwargs), sort_keys=True))
 
     def under(self, other: "Section") -> Self:
         """This section, overridden by the keys that `other` was given.

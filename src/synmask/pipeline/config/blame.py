@@ -30,10 +30,10 @@ def fault(
     place = f"{_file_of(key, values, sources)}: {_dotted(key)}"
     project = files[: max((n for n, file in enumerate(files) if file == files[0]), default=-1) + 1]
     if check and _file_of(key, values, sources) in project:
-        own: Values = {}
+        project_values: Values = {}
         for file in project:
-            own = merge(own, sources[file])
-        cause = _cause(found, values, own, check)
+            project_values = merge(project_values, sources[file])
+        cause = _cause(found, values, project_values, check)
         file = _file_of(cause, values, sources)
         if cause and cause[: len(key)] == key:  # the fault is that of a section
             place = f"{file}: {_dotted(key)}"
@@ -59,8 +59,8 @@ def _file_of(path: tuple, values: Values, sources: Mapping[str, Values]) -> str:
     if not path:  # no file has it: the one that people change
         return next(iter(sources), "--config")
     given = value_at(values, path)
-    for file, own in reversed(sources.items()):
-        there = value_at(own, path)
+    for file, values_of_file in reversed(sources.items()):
+        there = value_at(values_of_file, path)
         if repr(there) == repr(given) or (isinstance(given, Mapping) and there is not MISSING):
             return file
     return "--config"

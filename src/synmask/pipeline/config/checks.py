@@ -66,9 +66,9 @@ def _check_options(config: Config) -> None:
         for name, directions in entry.options.items():
             path = ("corpora", corpus, "options", name)
             check_known(path, "system", name, config.systems)
-            for direction, own in directions.items():
+            for direction, overrides in directions.items():
                 system = config.systems[name]
-                validated(system.kind, {**system.options, **own}, (*path, direction))
+                validated(system.kind, {**system.options, **overrides}, (*path, direction))
 
 
 def _check_names(config: Config) -> None:
@@ -274,11 +274,11 @@ def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
 def _check_corpora(config: Config) -> None:
     """A corpus' settings must refer to directions and sentences that it has."""
     for name, corpus in config.corpora.items():
-        path, own = ("corpora", name), corpus.training.mlm_weight
+        path, weight = ("corpora", name), corpus.training.mlm_weight
         for system, directions in corpus.options.items():
             _check_directions(corpus.languages, (*path, "options", system), directions)
-        if isinstance(own, dict) and own != config.training.mlm_weight:
-            _check_directions(corpus.languages, (*path, "training", "mlm_weight"), own)
+        if isinstance(weight, dict) and weight != config.training.mlm_weight:
+            _check_directions(corpus.languages, (*path, "training", "mlm_weight"), weight)
         valid = corpus.generate.valid if corpus.generate else corpus.pairs.get("valid")
         most = valid[1] if isinstance(valid, tuple) else valid
         if corpus.sentence and most and corpus.sentence > most:
@@ -308,13 +308,13 @@ def _check_trainings(config: Config) -> None:
         weight = config.corpora[entry.corpus].training.mlm_weight
         for system in entry.systems:
             training, row = config.training_of(entry.corpus, system), config.systems[system]
-            own = ("systems", system, "training")
+            system_path = ("systems", system, "training")
             if training.kept > training.max_epochs:
-                path = own if row.training.model_fields_set & {"average", "max_epochs"} else corpus
+                path = system_path if row.training.model_fields_set & {"average", "max_epochs"} else corpus
                 what = f"{training.average} epochs to average, but only {training.max_epochs} trained"
                 raise Fault((*path, "average"), what)
             if training.checkpoint == "best-bleu" and not training.validate_bleu:
-                path = own if "checkpoint" in row.training.model_fields_set else corpus
+                path = system_path if "checkpoint" in row.training.model_fields_set else corpus
                 raise Fault((*path, "checkpoint"), "best-bleu needs a validate_bleu above 0")
             lacking = [one for one in entry.directions if isinstance(weight, dict) and one not in weight]
             if lacking and row.mlm_weight == "corpus":

@@ -115,8 +115,8 @@ def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
     fitting = [fault for fault in here if fault["type"] not in MISMATCH]
     if any(fault["type"] != "literal_error" for fault in fitting):  # the right type, but a wrong value
         here = fitting
-    said = list(dict.fromkeys(map(_words, here)))
-    message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
+    messages = list(dict.fromkeys(map(_words, here)))
+    message = messages[0] + "".join(f" or {text.removeprefix('must be ')}" for text in messages[1:])
     given = here[0]["input"]
     shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
     if isinstance(given, bool) and any(fault["type"] == "string_type" for fault in here):
@@ -128,8 +128,8 @@ def check_keys(values: Any, known: Iterable[str]) -> None:
     """Refuse a key that is not known, while a section is validated."""
     for key in values if isinstance(values, Mapping) else ():
         if isinstance(key, str) and key not in known:
-            said = {"said": f"unknown key {key!r}{nearest(key, known)}", "key": key}
-            raise PydanticCustomError(UNKNOWN, "{said}", said)
+            context = {"message": f"unknown key {key!r}{nearest(key, known)}", "key": key}
+            raise PydanticCustomError(UNKNOWN, "{message}", context)
 
 
 def _path(fault: Mapping[str, Any], values: Any) -> tuple:

@@ -5,14 +5,14 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from synmask import options as own
+from synmask import options as method_options
 from synmask.pipeline.config.base import Count, Rate, Section, Weight, key, number
 
 
 class GuideOptions(Section):
     """A section with the fields and the properties of a guide's options (`synmask.options`)."""
 
-    options: ClassVar[type[own.GuideOptions]] = own.GuideOptions
+    options: ClassVar[type[method_options.GuideOptions]] = method_options.GuideOptions
     reads: ClassVar[frozenset[str]] = frozenset()
     induces: ClassVar[frozenset[str]] = frozenset()
     templates: ClassVar[bool] = False  # whether it reads templates of the target, which a model predicts
@@ -23,7 +23,7 @@ class GuideOptions(Section):
         """All annotations it reads, including those computed from the tokens."""
         return self._typed().needs
 
-    def _typed(self) -> own.GuideOptions:
+    def _typed(self) -> method_options.GuideOptions:
         return self.options(**self.model_dump(include={*self.options.__dataclass_fields__}))
 
     @property
@@ -69,7 +69,7 @@ class TemplatesOptions(TemplateCut, GuideOptions):
     without: Rate = key("share of training pairs that are translated without a template", 0.5)
 
 
-def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
+def _section(options: type[method_options.GuideOptions]) -> type[GuideOptions]:
     """A guide's options as a section."""
     keys: dict[str, Any] = {
         option.name: (
@@ -86,7 +86,7 @@ def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
 
 GUIDES: dict[str, type[GuideOptions]] = {
     "none": NoOptions,
-    **{name: _section(options) for name, options in own.GUIDES.items()},
+    **{name: _section(options) for name, options in method_options.GUIDES.items()},
     "templates": TemplatesOptions,
 }
 

@@ -29,8 +29,8 @@ def project_files(folder: str | Path = "") -> list[str]:
     config.yaml, which people change, lies over config/*.yaml. It also comes first, so that lists of names
     begin with its own.
     """
-    own = os.path.join(folder, "config.yaml")
-    return [own, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), own]
+    main_file = os.path.join(folder, "config.yaml")
+    return [main_file, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), main_file]
 
 
 def read_all(files: Iterable[str | Path]) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
         raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
 
-def laid_over(own: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
-    """The configuration of the project and of `own` files, each over those before it; its values; all files.
+def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
+    """The configuration of the project's files and `user_files`, later ones override; its values; all files.
 
     Raises:
         UserError: a file cannot be read, or the configuration is wrong.
     """
-    files = [*map(Path, project_files()), *own]
+    files = [*map(Path, project_files()), *user_files]
     if not Path("config.yaml").exists():
         raise UserError(
             f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"

@@ -87,8 +87,10 @@ class Config(base.Section):
         """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
         entry = self.experiments.get(target, [target])
         listed = [name for name in entry if name in self.all_tables] if isinstance(entry, list) else []
-        own = set(self.own_experiments(target))
-        covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
+        built = set(self.own_experiments(target))
+        covered = [
+            n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= built
+        ]
         return list(dict.fromkeys([*listed, *covered]))
 
     def benchmark_tables(self, *targets: str) -> list[Table]:

@@ -190,8 +190,8 @@ class System(Guidance):
 
     def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
         """The settings that a run depends on, with these options and this share of the MLM loss."""
-        own = self.model_dump(include={*Guidance.model_fields})
-        return Guidance(**own | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
+        settings = self.model_dump(include={*Guidance.model_fields})
+        return Guidance(**settings | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
 
 
 class Decoding(base.Section):
@@ -218,7 +218,7 @@ class RunSettings(base.Section):
             raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
         return system
 
-    def plain(self, **how: Any) -> dict[str, Any]:
+    def plain(self, **kwargs: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
 
         These are the number of averaged epochs and the corpus' share of the MLM loss; systems have their own.
@@ -230,7 +230,7 @@ class RunSettings(base.Section):
         if not self.training.validate_bleu:
             unused["training"].add("validate_bleu")
             unused["decoding"] = True
-        return super().plain(exclude=unused, **how)
+        return super().plain(exclude=unused, **kwargs)
 
 
 class Resources(base.Section):
@@ -412,8 +412,8 @@ class Sweep(base.Section):
     @property
     def key(self) -> str:
         """The setting's key in a run's settings."""
-        own = self.setting.startswith(("model.", "training."))
-        return self.setting if own else f"system.{self.setting}"
+        has_prefix = self.setting.startswith(("model.", "training."))
+        return self.setting if has_prefix else f"system.{self.setting}"
 
 
 class Experiment(base.Section):

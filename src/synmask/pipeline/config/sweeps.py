@@ -46,7 +46,7 @@ def _left(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str, dict[st
     if sweep.setting == "guide":
         return {}
     swept = sweep.setting.removeprefix("options.")
-    return {way: {key: own[key] for key in own if key != swept} for way, own in options.items()}
+    return {way: {key: values[key] for key in values if key != swept} for way, values in options.items()}
 
 
 def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, System]:

@@ -22,7 +22,7 @@ BASELINE_NOTES = (
 AVERAGE = "average"
 TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics tested against the baseline, by counts
 
-AskedRun = dict[str, Any]
+ExpectedRun = dict[str, Any]
 
 
 class Column(TypedDict):
@@ -76,8 +76,8 @@ class Plan(TypedDict):
 
 def table_names(config: Config) -> list[str]:
     """All tables: one per experiment with `translation` among its tables, and the entries of `tables`."""
-    own = [n for n, experiment in config.plain_experiments.items() if "translation" in experiment.tables]
-    return [*own, *config.all_tables]
+    shown = [n for n, experiment in config.plain_experiments.items() if "translation" in experiment.tables]
+    return [*shown, *config.all_tables]
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
@@ -115,7 +115,7 @@ def _cells(plan: Plan) -> Iterator[tuple[Column, str, int]]:
                 yield column, system, seed
 
 
-def asked_runs(plan: Plan) -> list[AskedRun]:
+def expected_runs(plan: Plan) -> list[ExpectedRun]:
     """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
         {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}

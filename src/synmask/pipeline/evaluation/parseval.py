@@ -174,12 +174,12 @@ class _Found:
 
     def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
         self.name = name
-        keys, own = view.distinct(spans)
+        keys, own_times = view.distinct(spans)
         _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
         self.hits = np.zeros_like(times)
-        self.hits[expected] = np.minimum(times[expected], own[found])
+        self.hits[expected] = np.minimum(times[expected], own_times[found])
         self.matched = view.per_sentence(gold, self.hits)
-        self.predicted = view.per_sentence(keys, own) + view.extra * view.scored
+        self.predicted = view.per_sentence(keys, own_times) + view.extra * view.scored
         self.scored = view.scored
 
     def scores(self, expected: np.ndarray) -> dict[str, float]:

@@ -170,8 +170,8 @@ def evalb(corpus: ParsedCorpus) -> View:
         induced = spans_of_forest(corpus.word_slots)
     else:
         induced = corpus.predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
-    how = {"trivial": True, "doubled": True, "high": high}
-    return View(corpus.lengths, keep, spans, induced, corpus.binary, **how)
+    kwargs = {"trivial": True, "doubled": True, "high": high}
+    return View(corpus.lengths, keep, spans, induced, corpus.binary, **kwargs)
 
 
 def paper(corpus: ParsedCorpus) -> View:

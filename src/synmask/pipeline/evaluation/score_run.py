@@ -50,7 +50,7 @@ def score_run(
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
-    found, how = {}, {"lowercase": lowercase, "language": run.target}
+    found, kwargs = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
         splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
     )
@@ -61,15 +61,15 @@ def score_run(
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
         checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
-        found[split] = score(plain, tokenised, **how) | probability | cost | checksum
+        found[split] = score(plain, tokenised, **kwargs) | probability | cost | checksum
     scores = by_split(found)
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
-        scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **how)}
+        scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **kwargs)}
     if prepared:
         named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
         scores |= {"overlap": overlaps(together(**named))}
-    rows = [*sentence_rows(plain, tokenised, probable, of_sets, **how)]
+    rows = [*sentence_rows(plain, tokenised, probable, of_sets, **kwargs)]
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(of_run(run, train, scores)))
         csv.writer(counted, lineterminator="\n").writerows(rows)
@@ -83,13 +83,13 @@ def _checked(hypothesis: Path, train: Path, run: TranslationInfo) -> dict[str, A
     Raises:
         UserError: the hypothesis is another run's, or one of its files or `train` is.
     """
-    said, path = read_object(f"{hypothesis}.json"), Path(f"{hypothesis}.json")
-    if whose := said.pop("run", None):
+    metadata, path = read_object(f"{hypothesis}.json"), Path(f"{hypothesis}.json")
+    if whose := metadata.pop("run", None):
         check_owner(path, {"run": whose}, run.given(), "settings")
-    for kind, checksum in said.pop("sha256", {}).items():
+    for kind, checksum in metadata.pop("sha256", {}).items():
         if sha256(part := f"{hypothesis}.{kind}") != checksum:
             raise UserError(f"{part}: not what {path.name} was written with; decode again")
-    training, trained = said.pop("training", None), read_object(train).get("training")
+    training, trained = metadata.pop("training", None), read_object(train).get("training")
     if training and trained and training != trained:
         raise UserError(f"{train}: of another training than {path}; train or decode again")
-    return said
+    return metadata

@@ -65,10 +65,10 @@ def nlu_baselines(
         output: baselines.json.
     """
     known = read_task(task, train)
-    asked = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
+    examples = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
     scores = {
-        "majority": {part: majority(task, known.labels, one.labels) for part, one in asked.items()},
-        "bag-of-words": {part: bag_of_words(task, known, one) for part, one in asked.items()},
+        "majority": {part: majority(task, known.labels, one.labels) for part, one in examples.items()},
+        "bag-of-words": {part: bag_of_words(task, known, one) for part, one in examples.items()},
     }
     write_json(output, {**run, "task": task, "scores": scores} | made())
 

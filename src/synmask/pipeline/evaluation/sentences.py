@@ -71,31 +71,31 @@ def members(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:
 
 
 def score_sets(
-    of_sets: Sequence[str], plain: Texts, tokens: Texts, probable: np.ndarray, **how: Any
+    of_sets: Sequence[str], plain: Texts, tokens: Texts, probable: np.ndarray, **kwargs: Any
 ) -> dict[str, dict[str, Any]]:
     """Set → number of sentences, scores and perplexity.
 
     Args:
         of_sets: the set of each sentence.
-        plain, tokens, how: as for `bleu.score`.
+        plain, tokens, kwargs: as for `bleu.score`.
         probable: `PROBABILITY` of each sentence.
     """
     found = {}
     for name in dict.fromkeys(of_sets):
         rows = [number for number, one in enumerate(of_sets) if one == name]
         part = [tuple([lines[row] for row in rows] for lines in texts) for texts in (plain, tokens)]
-        found[name] = {"sentences": len(rows), **score(*part, **how)["scores"]}
+        found[name] = {"sentences": len(rows), **score(*part, **kwargs)["scores"]}
         found[name]["perplexity"] = float(perplexity(probable[rows].sum(axis=0)))
     return found
 
 
 def sentence_rows(
-    plain: Texts, tokens: Texts, probable: np.ndarray, of_sets: Sequence[str], **how: Any
+    plain: Texts, tokens: Texts, probable: np.ndarray, of_sets: Sequence[str], **kwargs: Any
 ) -> Iterator[list[Any]]:
     """The rows of sentences.csv, the first with the names of its columns; arguments as of `score_sets`."""
     named = [[name] for name in of_sets] or [[]] * len(plain[0])
     yield [*COUNTS, *TOKENISED, *PROBABILITY, *([SET] if of_sets else [])]
-    counts = sentence_counts(plain, tokens, **how)
+    counts = sentence_counts(plain, tokens, **kwargs)
     for row, (log_probability, pieces), name in zip(counts, probable.tolist(), named, strict=True):
         yield [*row, log_probability, int(pieces), *name]
 

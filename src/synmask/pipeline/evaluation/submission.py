@@ -44,12 +44,12 @@ def write_submission(
     given = together(rows=rows, predicted=predicted, chosen=chosen)
     if len(given) != len(SUBMISSION):
         raise UserError(f"GLUE's server wants {', '.join(SUBMISSION)}; give predictions for all of these")
-    columns, told = {}, {}
+    columns, summaries = {}, {}
     for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
         columns[name] = _column(name, answers, count)
-        told[name] = read_object(seed) | {"rows": count}
+        summaries[name] = read_object(seed) | {"rows": count}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
-    told[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
+    summaries[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, column in columns.items():
@@ -58,7 +58,7 @@ def write_submission(
             archive.writestr(entry, "".join(f"{line}\n" for line in lines), zipfile.ZIP_DEFLATED)
     with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
-        text.write(json_text({**run, "files": told} | made()).encode())
+        text.write(json_text({**run, "files": summaries} | made()).encode())
 
 
 def _column(name: str, path: Path, rows: int) -> list[str]:

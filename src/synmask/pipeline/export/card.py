@@ -62,9 +62,9 @@ def _what(system: Any) -> str:
     if system.guide == "none":
         return "Self-attention is not guided by syntax."
     source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
-    told = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
+    summary = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
     options = ", ".join(f"{name} {value}" for name, value in system.options.items())
-    return f"{told}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
+    return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
@@ -80,8 +80,8 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             mean = f"{fmean(all_seeds):.2f}{spread}"
             lines.append(f"| {part} | {name} | {value:.2f} | {mean} | {len(seeds)} |")
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
-    told = ["## Results", "\n".join(lines), *(["Signatures: " + "; ".join(signed)] if signed else [])]
-    return [*told, *_against_baseline(run)]
+    section = ["## Results", "\n".join(lines), *(["Signatures: " + "; ".join(signed)] if signed else [])]
+    return [*section, *_against_baseline(run)]
 
 
 def _of_seeds(system: Path, name: str) -> list[Path]:
@@ -100,8 +100,8 @@ def _against_baseline(run: Path) -> list[str]:
     p = compare(*bleu, *counts, score=bleu_of_counts)
     found = over_seeds(*bleu)
     seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
-    told = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
-    return [f"Against `{BASELINE}` with {len(sides[1])} seeds: {told} over sentences and seeds)."]
+    difference = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
+    return [f"Against `{BASELINE}` with {len(sides[1])} seeds: {difference} over sentences and seeds)."]
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:

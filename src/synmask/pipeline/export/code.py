@@ -49,8 +49,8 @@ def guided(
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
     main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
-    own = f"synmask.guides.{system.guide} import {system.guide.capitalize()}Guide as OwnGuide"
-    code = with_imports(f"modeling_{kind}", main.replace(OWN_GUIDE, own))
+    imported = f"synmask.guides.{system.guide} import {system.guide.capitalize()}Guide as OwnGuide"
+    code = with_imports(f"modeling_{kind}", main.replace(OWN_GUIDE, imported))
     return named | {"guide": system.guide, "guide_options": system.options}, code
 
 

@@ -68,8 +68,8 @@ class GuidedAttention(Attention):
     token, which `synmask decode` need not.
     """
 
-    def __init__(self, guide: Guide, *sizes: Any, **how: Any) -> None:
-        super().__init__(*sizes, **how)
+    def __init__(self, guide: Guide, *sizes: Any, **kwargs: Any) -> None:
+        super().__init__(*sizes, **kwargs)
         self.guide = guide
 
     def forward(
@@ -82,7 +82,7 @@ class GuidedAttention(Attention):
     ) -> tuple[Tensor, None]:
         """query (m, B, d), the last m of t tokens; key_padding_mask (B, t) or None → (m, B, d)."""
         m, heads = len(query), self.num_heads
-        asked, keys, values, inputs = (
+        queries, keys, values, inputs = (
             by_head(one, heads)
             for one in (self.q_proj(query) * self.scaling, self.k_proj(query), self.v_proj(query), query)
         )
@@ -95,7 +95,7 @@ class GuidedAttention(Attention):
         if padding is None:
             padding = torch.zeros(states.shape[:2], dtype=torch.bool, device=states.device)
         prepared = self.guide.prepare(states.masked_fill(padding[..., None], 0), padding, {})
-        scores = F.pad(asked @ keys.mT, (0, 0, states.size(1) - m, 0))  # rows of earlier tokens: not read
+        scores = F.pad(queries @ keys.mT, (0, 0, states.size(1) - m, 0))  # rows of earlier tokens: not read
         context = self.guide.context(scores, values, states, self._drop, prepared, layer=0)[:, :, -m:]
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
 
@@ -117,12 +117,12 @@ class GuidedTransformer(FSMTForConditionalGeneration):
         self.post_init()
 
     def forward(
-        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Any
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **kwargs: Any
     ) -> Any:
         """As FSMT's; pads are never attended to, with an attention_mask or without."""
         if attention_mask is None and input_ids is not None:
             attention_mask = input_ids.ne(self.config.pad_token_id).long()
-        return super().forward(input_ids, attention_mask, **more)
+        return super().forward(input_ids, attention_mask, **kwargs)
 
     @torch.no_grad()
     def parse(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Syntax:

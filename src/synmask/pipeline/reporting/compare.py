@@ -98,14 +98,14 @@ def compare(
         )
     first, *others = (file for _, *files in systems for file in files)
     sources = [] if source is None else [source]
-    made, references, *more = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
-    translations = [made, *more[: len(others)]]
+    made, references, *rest = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
+    translations = [made, *rest[: len(others)]]
     read, signatures, left = [], {}, iter(translations)
     for name, *files in systems:
         texts = [(lines, references) for lines in islice(left, len(files))]
-        how = {"language": language, "lowercase": lowercase}
-        counts = [np.array([*sentence_counts(one, one, **how)])[:, : len(COUNTS)] for one in texts]
-        scored = [score(one, None, **how) for one in texts]
+        kwargs = {"language": language, "lowercase": lowercase}
+        counts = [np.array([*sentence_counts(one, one, **kwargs)])[:, : len(COUNTS)] for one in texts]
+        scored = [score(one, None, **kwargs) for one in texts]
         signatures = scored[0]["signatures"]
         bleu, chrf = ([one["scores"][metric] for one in scored] for metric in ("sacrebleu", "chrf"))
         read.append(System(name, [*map(Path, files)], counts, bleu, chrf))
@@ -123,7 +123,7 @@ def compare(
         for what, groups in _groups(references, train, language, lowercase).items()
     }
     runs = [(one.name, seed) for one in read for seed in range(1, len(one.files) + 1)]
-    sides = [more[-1] if source else references, references, *translations]
+    sides = [rest[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
         systems=names,

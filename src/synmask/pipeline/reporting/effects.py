@@ -104,16 +104,16 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
         UserError: a file is damaged, or two runs have other test sentences.
     """
     made = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
-    for asked in plan.get("contrasts", ()):
-        here = {folder for folder in made if folder.parts[-4] == asked["corpus"]}
+    for planned in plan.get("contrasts", ()):
+        here = {folder for folder in made if folder.parts[-4] == planned["corpus"]}
         found = Runs(folder for folder in here if (folder / "sentences.csv").exists())
-        experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
+        experiments = [one for one in plan["experiments"] if one["name"] in planned["experiments"]]
         labels = {name: label for one in experiments for name, label in one["systems"]}
-        tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
+        tested = [one for group in compare_all(planned["contrasts"], found) for one in group]
         groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
         for one in tested:
             groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
-        corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
+        corpus = f"{planned['corpus']}, " if len(plan["contrasts"]) > 1 else ""
         for (direction, metric, rival), group in groups.items():
             against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
             title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
@@ -147,7 +147,7 @@ def _add_a_seed(
     """The command that makes one more run of each system of the experiment that compares the two."""
     for one in experiments:
         if found.system in dict(one["systems"]) and found.direction in one["directions"]:
-            more = sorted({*one["seeds"], *seeds})
-            settings = json.dumps({one["name"]: {"seeds": [*more, more[-1] + 1]}})
+            seeds_so_far = sorted({*one["seeds"], *seeds})
+            settings = json.dumps({one["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
             return shlex.join(["snakemake", one["name"], "--config", f"experiments={settings}"])
     return ""

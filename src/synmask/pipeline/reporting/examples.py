@@ -87,10 +87,12 @@ def examples_of(
         )
         pieces = [_pieces(line, each) for line, each in zip((expected, *found), words, strict=True)]
         translations = []
-        for own_words, own_pieces, own, base in zip(found_words, pieces[1:], scores, baselines, strict=True):
+        for own_words, own_pieces, score, base in zip(
+            found_words, pieces[1:], scores, baselines, strict=True
+        ):
             stretches = _runs(own_pieces, _differing(own_words, reference_words))
             translations.append(
-                ShownTranslation(stretches, own, None if base is None else own - scores[base])
+                ShownTranslation(stretches, score, None if base is None else score - scores[base])
             )
         lacking = [_differing(reference_words, each) for each in found_words]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]

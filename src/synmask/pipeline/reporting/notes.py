@@ -7,7 +7,7 @@ import pandas as pd
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_plan import Plan, asked_runs
+from synmask.pipeline.config.table_plan import Plan, expected_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT
@@ -108,7 +108,7 @@ def _published(published: Published, cells: Sequence[Cell]) -> str:
 def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
     """The missing runs, and the command that makes them."""
     there = set(runs[RUN].itertuples(index=False, name=None))
-    parts, missing, asked = [], 0, len(asked_runs(plan))
+    parts, missing, expected = [], 0, len(expected_runs(plan))
     for column in plan["columns"]:
         where = " ".join(filter(None, [column["group"], arrow(column["column"])]))
         for system, label in plan["rows"]:
@@ -118,7 +118,7 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
             if absent:
                 which = "all seeds" if absent == seeds and len(seeds) > 1 else _seeds(absent)
                 parts.append(f"{label} {where} ({which})")
-    what = f"all {asked} runs" if missing == asked else "; ".join(parts)
+    what = f"all {expected} runs" if missing == expected else "; ".join(parts)
     return f"Missing: {what}. To make what is missing: `{make}`." if missing else ""
 
 

@@ -118,8 +118,8 @@ def _experiment(plan: ExperimentPlan, captions: Path) -> dict[str, Any]:
 
 def _heading(title: str, experiment: str) -> str:
     """A table's title without that of its experiment, which stands above it."""
-    own = title.removeprefix(experiment).lstrip(":, ") or "scores"
-    return own[0].upper() + own[1:]
+    short = title.removeprefix(experiment).lstrip(":, ") or "scores"
+    return short[0].upper() + short[1:]
 
 
 def _absent(paths: Iterable[str]) -> list[str]:
@@ -169,7 +169,7 @@ def _translations(
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
-            how = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
-            if shown := examples(*texts, hypotheses, **how):
+            kwargs = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
+            if shown := examples(*texts, hypotheses, **kwargs):
                 found[direction] = [*hypotheses], shown
     return found

@@ -198,9 +198,9 @@ def check_alike(runs: pd.DataFrame) -> None:
         _same(cell, "settings")
 
 
-def check_once(runs: pd.DataFrame, *more: str) -> None:
-    """Check that no run is given twice; `more`: what tells apart the rows of one run."""
-    twice = runs[runs.duplicated([*RUN, *more])]
+def check_once(runs: pd.DataFrame, *keys: str) -> None:
+    """Check that no run is given twice; `keys`: what tells apart the rows of one run."""
+    twice = runs[runs.duplicated([*RUN, *keys])]
     if len(twice):
         raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")
 

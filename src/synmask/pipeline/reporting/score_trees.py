@@ -45,9 +45,9 @@ def parseval(
         output: json_text({**run} | result | made()),
         counts: json.dumps({**run} | {"counts": by_sentence}, sort_keys=True, separators=(",", ":")),
     }
-    asked = [path for path in texts if path is not None]
-    with all_writing(asked) as handles:
-        for path, handle in zip(asked, handles, strict=True):
+    outputs = [path for path in texts if path is not None]
+    with all_writing(outputs) as handles:
+        for path, handle in zip(outputs, handles, strict=True):
             handle.write(texts[path])
 
 
@@ -62,13 +62,13 @@ def as_text(result: dict[str, Any]) -> str:
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [_table(result["dependencies"]["rows"]), ""]
-    if how := result.get("punctuation"):  # older files lack it, and `failed`
+    if known := result.get("punctuation"):  # older files lack it, and `failed`
         rule = "punctuation and currency signs are recognised by the gold tags"
-        if how["by_characters"]:
-            tags = ", ".join(how["tags"][:5]) + (", …" if len(how["tags"]) > 5 else "")
+        if known["by_characters"]:
+            tags = ", ".join(known["tags"][:5]) + (", …" if len(known["tags"]) > 5 else "")
             rule += (
-                f"; where a tag is not known ({tags}; {how['by_characters']} of {how['leaves']} leaves), by "
-                "Unicode's categories of the characters"
+                f"; where a tag is not known ({tags}; {known['by_characters']} of {known['leaves']} leaves), "
+                "by Unicode's categories of the characters"
             )
         lines.append(rule)
     if result["unparsed"]:

@@ -12,7 +12,7 @@ import pandas as pd
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_plan import TESTED, Column, Plan, asked_runs
+from synmask.pipeline.config.table_plan import TESTED, Column, Plan, expected_runs
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -86,7 +86,7 @@ def _gather(
         runs = runs.merge(results.read_parse_scores(parses, PROTOCOL), on=results.RUN, how="outer")
     if tasks:
         runs = results.read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
-    order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
+    order = {tuple(run.values()): position for position, run in enumerate(expected_runs(plan))}
     places = [order.get(run) for run in runs[results.RUN].itertuples(index=False, name=None)]
     if None in places:
         run = results.describe(runs.iloc[places.index(None)])
@@ -144,7 +144,7 @@ def _cell(
         change=test and mean - theirs["value"].mean(),
         difference=mean - number.mean if number and mean is not None else None,
         seeds=len(values),
-        asked=len(_asked(plan, column, system)),
+        asked=len(_expected_seeds(plan, column, system)),
         run=(corpus, direction, system) if direction else None,
         corpus=corpus,
         column=name,
@@ -160,7 +160,7 @@ def _cell(
     )  # fmt: skip
 
 
-def _asked(plan: Plan, column: Column, system: str) -> set[int]:
+def _expected_seeds(plan: Plan, column: Column, system: str) -> set[int]:
     """The seeds of a cell: of an average over columns, those of all columns."""
     average = column.get("task", "") is None
     columns = plan["columns"] if average else [column]

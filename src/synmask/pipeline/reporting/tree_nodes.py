@@ -56,8 +56,8 @@ class SentenceTrees:
     drawings: dict[str, Drawing]
     scores: dict[str, SentenceScore | None]
 
-    def heading(self, title: str, how: str) -> str:
-        """The heading of a tree; `how` says how matches are shown, perhaps with {f1}."""
+    def heading(self, title: str, matches: str) -> str:
+        """The heading of a tree; `matches` says how matches are shown, perhaps with {f1}."""
         if not self.scores:
             return title
         score = next(iter(self.scores.values())) if title == GOLD else self.scores[title]
@@ -65,7 +65,7 @@ class SentenceTrees:
             return f"{title} (not scored)"
         if title == GOLD:
             return f"{title} ({score.gold} constituents that count)"
-        return f"{title} ({score.matched} of {score.gold} found, {how.format(f1=f'F1 {score.f1:.1f}')})"
+        return f"{title} ({score.matched} of {score.gold} found, {matches.format(f1=f'F1 {score.f1:.1f}')})"
 
 
 def bars(parse: Parse) -> dict[str, list[float]]:

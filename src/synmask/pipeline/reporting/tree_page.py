@@ -127,18 +127,18 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
                 f'<text class="tree-label" x="{middle:.1f}" y="{y + 4}">{escape(node.label)}</text>'
             )
     line, height = base + FONT + 2, base + FONT + 10
-    marks, more = [], ""
+    marks, drawn_bars = [], ""
     if parse is not None:
         split = [(start, end) for start, end in sentence.words if end - start > 1]
         marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
-        more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
+        drawn_bars, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
     root = end + ROOT / 2
     width = end + ROOT * bool(parse and parse.parents)
     words = [_word(leaf, index, [*places, root], line, parse) for index, leaf in enumerate(drawing.leaves)]
     content = (
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
-        f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
+        f'<path class="tree-split" d="{"".join(marks)}"/>{drawn_bars}'
         f"{''.join(labels)}{''.join(words)}"
     )
     return Markup(content), width, height
@@ -162,8 +162,8 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse |
         if parent == len(parse.tokens):
             arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y}">root</text>')
         names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
-    told = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
-    return f'<g class="tree-word" tabindex="0"><title>{escape(told)}</title>{text}{"".join(arrows)}</g>'
+    tooltip = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
+    return f'<g class="tree-word" tabindex="0"><title>{escape(tooltip)}</title>{text}{"".join(arrows)}</g>'
 
 
 def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:

@@ -46,10 +46,10 @@ class ParsedSentences(Sentences):
     def drawn(
         self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
     ) -> dict[str, Any]:
-        how = torch.from_numpy(random.random(len(tokens)))
+        choice = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
-        shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
-        shown = torch.where(masked & (how >= KEPT) & (how < KEPT + DRAWN), drawn, shown)
+        shown = tokens.masked_fill(masked & (choice >= KEPT + DRAWN), self.dictionary.index(MASK))
+        shown = torch.where(masked & (choice >= KEPT) & (choice < KEPT + DRAWN), drawn, shown)
         heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
         draw = {"phrase": synclm.draw_phrases, "tree": synclm.draw_subtrees}
         samples = {loss: one(heads, random) for loss, one in draw.items() if loss in self.losses}

@@ -75,11 +75,11 @@ class FineTuning(SentenceStage):
         torch.manual_seed(self.seed)
         weights, system, datasets = load_weights(self.weights), self.settings.system, {}
         for split, encoded, syntax in self.examples():
-            how = {}
+            kwargs = {}
             if split == "train":
                 order = np.random.default_rng(self.seed).permutation(len(encoded))
-                how = {"order": order, "mask_rate": system.mask_rate, "seed": self.seed}
-            datasets[split] = Sentences(encoded, weights.dictionary, syntax=syntax, **how)
+                kwargs = {"order": order, "mask_rate": system.mask_rate, "seed": self.seed}
+            datasets[split] = Sentences(encoded, weights.dictionary, syntax=syntax, **kwargs)
         task = SentenceTask(datasets, weights.shape.max_positions)
         loss = SentenceLoss(task, system.mlm_weight)
         return Trainer(cfg, task, new_model(self.settings, weights), loss)
@@ -113,8 +113,8 @@ class FineTuning(SentenceStage):
         [best] = self.models(history)
         constant = round(best_constant(self.task, self._labels(self.valid)), 4)  # as the history
         reached = history[best - 1][self.metric]
-        told = f"{self.metric} {reached:.2f}, the best constant answer has {constant:.2f}"
-        return {"best_epoch": best, "diverged": told if reached <= constant else None}
+        comparison = f"{self.metric} {reached:.2f}, the best constant answer has {constant:.2f}"
+        return {"best_epoch": best, "diverged": comparison if reached <= constant else None}
 
     def _labels(self, part: str) -> list[str]:
         targets = read_encoded(self.data / f"{part}.npz").targets

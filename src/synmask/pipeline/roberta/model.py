@@ -88,13 +88,13 @@ class GuidedRoberta(RobertaModel):
         masked: Tensor | None = None,
         annotations: dict[str, Tensor] | None = None,
         classification_head_name: str | None = None,
-        **more: Any,
+        **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """With `classification_head_name` → that head's outputs (B, C); if positions `masked` (m,) of the
         flattened (B, n) are given, the extras contain `mlm_logits` (m, V). Without: as in fairseq.
         `annotations` are the guide's input."""
         if classification_head_name is None:
-            return super().forward(src_tokens, src_lengths=src_lengths, **more)
+            return super().forward(src_tokens, src_lengths=src_lengths, **kwargs)
         features, extra = self.encoder.extract_features(src_tokens, annotations=annotations)
         if masked is not None:
             chosen = features.flatten(0, 1).index_select(0, masked)

@@ -86,8 +86,8 @@ def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[
         if tasks[0] != tasks[-1]:
             raise UserError(f"{path}: scores of {tasks[-1]}, not of {tasks[0]}")
     place, metric = scores.index(max(scores)), TASKS[tasks[0]].metrics[0]
-    told = {"seed": seeds[place], "metric": metric, "scores": dict(zip(seeds, scores, strict=True))}
-    return runs[place][0], {"task": tasks[0]} | told
+    facts = {"seed": seeds[place], "metric": metric, "scores": dict(zip(seeds, scores, strict=True))}
+    return runs[place][0], {"task": tasks[0]} | facts
 
 
 def read_tuned(

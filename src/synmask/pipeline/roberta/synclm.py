@@ -37,8 +37,8 @@ def token_heads(words: np.ndarray) -> np.ndarray:
     Args:
         words: (n, 4), annotations of an example (roberta/encoded.py).
     """
-    places, own = np.arange(len(words)), words[:, 0].astype(np.int64)
-    return np.where(own == NO_TOKEN, NO_TOKEN, np.where(own == places, words[:, 1], own))
+    places, word = np.arange(len(words)), words[:, 0].astype(np.int64)
+    return np.where(word == NO_TOKEN, NO_TOKEN, np.where(word == places, words[:, 1], word))
 
 
 def spans(heads: np.ndarray) -> np.ndarray:

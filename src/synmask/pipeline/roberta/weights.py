@@ -170,8 +170,8 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder:
         )
     expected = shape.parameters(words)
     for name in sorted(expected.keys() ^ state.keys(), key=str):
-        told = "lacks" if name in expected else "has"
-        raise UserError(f"{folder}: the model {told} {name}, unlike a RoBERTa with {shape.layers} layers")
+        verb = "lacks" if name in expected else "has"
+        raise UserError(f"{folder}: the model {verb} {name}, unlike a RoBERTa with {shape.layers} layers")
     for name, sizes in expected.items():
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{folder}: {name} has the shape {found}, by the model's settings it is {sizes}")

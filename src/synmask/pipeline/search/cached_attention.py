@@ -38,10 +38,10 @@ def attended(
         parts = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in memory[rows].chunk(2, dim=-1))
         made = F.scaled_dot_product_attention(query.transpose(1, 2), *parts, attn_mask=bias)
         return made.transpose(1, 2).flatten(2)
-    own = memory[rows[:, None, None], slots].unflatten(-1, (2, heads, -1))  # (S, W, t, 2, H, d_head)
-    scores = torch.einsum("swhd,swthd->shwt", query, own[:, :, :, 0]) / math.sqrt(query.size(-1))
+    cached = memory[rows[:, None, None], slots].unflatten(-1, (2, heads, -1))  # (S, W, t, 2, H, d_head)
+    scores = torch.einsum("swhd,swthd->shwt", query, cached[:, :, :, 0]) / math.sqrt(query.size(-1))
     weights = (scores if bias is None else scores + bias).softmax(-1)
-    return torch.einsum("shwt,swthd->swhd", weights, own[:, :, :, 1]).flatten(2)
+    return torch.einsum("shwt,swthd->swhd", weights, cached[:, :, :, 1]).flatten(2)
 
 
 class CachedSelfAttention:

@@ -31,18 +31,18 @@ class FusedLayer:
     """
 
     def __init__(self, products: Products, layer: Any, memory: Tensor, padding: Tensor) -> None:
-        own, other, pack = layer.self_attn, layer.encoder_attn, products.panels
-        tail = (other.out_proj, layer.fc1, layer.fc2)
+        self_attn, cross_attn, pack = layer.self_attn, layer.encoder_attn, products.panels
+        tail = (cross_attn.out_proj, layer.fc1, layer.fc2)
         norms = (layer.encoder_attn_layer_norm, layer.final_layer_norm, layer.self_attn_layer_norm)
-        self.layers = [*map(pack, tail), pack(own.q_proj, own.k_proj, own.v_proj)]
-        self.layers += [pack(own.out_proj), pack(other.q_proj)]
+        self.layers = [*map(pack, tail), pack(self_attn.q_proj, self_attn.k_proj, self_attn.v_proj)]
+        self.layers += [pack(self_attn.out_proj), pack(cross_attn.q_proj)]
         self.norms = [part for norm in norms for part in (norm.weight, norm.bias)]
-        self.eps, self.heads = norms[0].eps, own.num_heads
-        more = -memory.size(1) % WIDE
-        keys, values = F.pad(memory, (0, 0, 0, more)).chunk(2, dim=-1)
+        self.eps, self.heads = norms[0].eps, self_attn.num_heads
+        missing = -memory.size(1) % WIDE
+        keys, values = F.pad(memory, (0, 0, 0, missing)).chunk(2, dim=-1)
         self.keys, self.values = keys.mT.contiguous(), values.contiguous()
-        self.bias = torch.zeros_like(F.pad(padding, (0, more)), dtype=memory.dtype)
-        self.bias.masked_fill_(F.pad(padding, (0, more), value=True), float("-inf"))
+        self.bias = torch.zeros_like(F.pad(padding, (0, missing)), dtype=memory.dtype)
+        self.bias.masked_fill_(F.pad(padding, (0, missing), value=True), float("-inf"))
         self.like = memory.new_empty(0, memory.size(-1))
         self.memory: Tensor | None = None
 

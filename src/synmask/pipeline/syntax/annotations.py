@@ -37,9 +37,9 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
     last = np.append(first[1:], len(starts)) - 1
     table = np.full((len(starts), 3), UNKNOWN, dtype=np.int16)
     if heads is not None:
-        own = np.arange(len(first))
-        parent = np.append(np.asarray(heads, dtype=np.int64) - 1, own[-1])
-        parent = np.where(parent < 0, own, parent)[word]
+        itself = np.arange(len(first))
+        parent = np.append(np.asarray(heads, dtype=np.int64) - 1, itself[-1])
+        parent = np.where(parent < 0, itself, parent)[word]
         table[:, 0], table[:, 1] = first[parent], last[parent]
     if tree is not None:
         gaps = np.array([*tree_distances(tree), 0, 0])[word] + 1

@@ -51,12 +51,12 @@ def answers(
         models.parser,
         *([models.dependencies] if models.dependencies else []),
     ]
-    with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as stderr:
         with named_errors(Path(tempfile.gettempdir())):
             for number, words in sentences.items():
                 questions.write(f"{number}\t{' '.join(words)}\n".encode())
             questions.seek(0)
-        with subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said) as jvm:
+        with subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=stderr) as jvm:
             try:
                 for line in jvm.stdout:
                     if not line.endswith(b"\n"):  # the JVM was killed while writing
@@ -66,25 +66,25 @@ def answers(
                         raise UserError(_memory(name, answer[0], threads, memory))
                     yield answer
                 if code := jvm.wait():
-                    said.seek(0)
-                    raise UserError(_fault(name, code, said.read().decode(errors="replace")))
+                    stderr.seek(0)
+                    raise UserError(_fault(name, code, stderr.read().decode(errors="replace")))
             finally:
                 jvm.kill()
 
 
 def _java() -> str:
     """The Java on the PATH, a JDK of version 11 or later."""
-    need = f"CoreNLP needs a JDK of Java {OLDEST_JAVA} or later (Debian: default-jdk-headless)"
+    requirement = f"CoreNLP needs a JDK of Java {OLDEST_JAVA} or later (Debian: default-jdk-headless)"
     java = shutil.which("java")
     if java is None:
-        raise UserError(f"no java on the PATH; {need}")
-    said = subprocess.run([java, "-version"], text=True, capture_output=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8.0 is Java 8
+        raise UserError(f"no java on the PATH; {requirement}")
+    output = subprocess.run([java, "-version"], text=True, capture_output=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', output)  # 1.8.0 is Java 8
     if version is None or int(version[1]) < OLDEST_JAVA:
-        raise UserError(f"{java} is too old ({(said.splitlines() or ['no version'])[0]}); {need}")
+        raise UserError(f"{java} is too old ({(output.splitlines() or ['no version'])[0]}); {requirement}")
     modules = subprocess.run([java, "--list-modules"], text=True, capture_output=True, check=False).stdout
     if "jdk.compiler" not in modules:
-        raise UserError(f"{java} has no compiler, it is a JRE; {need}")
+        raise UserError(f"{java} has no compiler, it is a JRE; {requirement}")
     return java
 
 
@@ -97,13 +97,13 @@ def _memory(name: str, number: str, threads: int, memory: int) -> str:
     )
 
 
-def _fault(name: str, code: int, said: str) -> str:
+def _fault(name: str, code: int, output: str) -> str:
     """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
     if code < 0:
         return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"
-    if "error: compilation failed" in said:  # of Parse.java, which knows its classes
+    if "error: compilation failed" in output:  # of Parse.java, which knows its classes
         return f"{name}: CoreNLP failed (it is not in --jars); give all of its jars"
-    if causes := CAUSES.findall(said):
+    if causes := CAUSES.findall(output):
         return f"{name}: CoreNLP failed ({causes[-1].strip()})"
-    sys.stderr.write(said)
+    sys.stderr.write(output)
     return f"{name}: CoreNLP failed (exit code {code})"

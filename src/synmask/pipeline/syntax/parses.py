@@ -161,8 +161,8 @@ def read_distribution(path: Path) -> Shown:
     try:
         return Shown.model_validate(read_json(path))
     except ValidationError as error:
-        said = error.errors()[0]
-        where = ": ".join([str(path), *map(str, said["loc"]), said["msg"]])
+        first_error = error.errors()[0]
+        where = ": ".join([str(path), *map(str, first_error["loc"]), first_error["msg"]])
         raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
 
 

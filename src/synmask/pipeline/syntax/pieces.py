@@ -120,8 +120,8 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
             heads.setdefault(node[number], there)
     for index, number in enumerate(owner):
         if number != NO_INDEX:
-            own = begins[number]
-            table[index] = own, heads.get(own, own), punctuation(parsed.words[number])
+            start = begins[number]
+            table[index] = start, heads.get(start, start), punctuation(parsed.words[number])
     return table, spans.count(None)
 
 

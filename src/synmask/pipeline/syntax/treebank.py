@@ -112,10 +112,10 @@ def unlike(words: Sequence[str], tree: Tree) -> str | None:
         return f"{len(words)} words, not {len(leaves)}"
     for number, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
         if not same_word(word, leaf):
-            told = f'word {number} is "{word}", not "{leaf}"'
+            difference = f'word {number} is "{word}", not "{leaf}"'
             if same_word(normalize("NFC", word), normalize("NFC", leaf)):
-                told += ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
-            return told
+                difference += ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
+            return difference
     return None
 
 

@@ -56,8 +56,8 @@ def tokenise_file(
         settings: '{"tokeniser": "moses", "lowercase": false}'.
         jars: CoreNLP's jars, if the tokeniser needs them.
     """
-    how = {"tokeniser": settings.tokeniser_of(language), "lowercase": settings.lowercase}
-    write_lines(output, tokenise(read_lines(input), language, threads=threads, jars=jars, **how))
+    kwargs = {"tokeniser": settings.tokeniser_of(language), "lowercase": settings.lowercase}
+    write_lines(output, tokenise(read_lines(input), language, threads=threads, jars=jars, **kwargs))
 
 
 def tokenise(

@@ -114,8 +114,8 @@ def read_dictionary(path: Path) -> Dictionary:
     except OSError:
         raise
     except Exception as error:  # fairseq raises plain exceptions, too
-        told = " ".join(str(error).split())
-        raise UserError(f"{path}: not a fairseq dictionary ({told}); delete its folder and rerun") from None
+        text = " ".join(str(error).split())
+        raise UserError(f"{path}: not a fairseq dictionary ({text}); delete its folder and rerun") from None
     if len(dictionary) == dictionary.nspecial:
         raise UserError(f"{path}: no symbol in it; delete its folder and rerun")
     return dictionary

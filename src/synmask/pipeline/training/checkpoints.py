@@ -74,20 +74,20 @@ def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code:
     _sort_old_layout(root)
     begun = stamps.of_run(run)
     numbered = re.compile(rf"{name}(-\d+)?")
-    own = sorted((one.folder for one in begun if numbered.fullmatch(one.folder.name)), key=_number)
-    for folder in own[-1:]:
+    same = sorted((one.folder for one in begun if numbered.fullmatch(one.folder.name)), key=_number)
+    for folder in same[-1:]:
         write_json(folder / "stamp.json", stamp)  # it may be damaged; the folder's name says the same
     if any_code:
-        others = [one.folder for one in begun if one.folder not in own and one.differs(stamp) == ["code"]]
-        furthest = max([*own[-1:], *others], key=lambda one: _updates(one, stage), default=None)
+        others = [one.folder for one in begun if one.folder not in same and one.differs(stamp) == ["code"]]
+        furthest = max([*same[-1:], *others], key=lambda one: _updates(one, stage), default=None)
         if furthest in others:
-            own.append(root / _next(name, own))
-            os.rename(furthest, own[-1])
+            same.append(root / _next(name, same))
+            os.rename(furthest, same[-1])
             print(f"{run}: going on with checkpoints that other code made", file=sys.stderr)
-    if not own or (again and finished(own[-1], stage)):
+    if not same or (again and finished(same[-1], stage)):
         _begin(run, begun, stamp)
-        own.append(root / _next(name, own))
-    folder = own[-1]
+        same.append(root / _next(name, same))
+    folder = same[-1]
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "stamp.json", stamp)
     for left in folder.glob(".*.tmp"):  # left by a process that was killed while writing
@@ -99,8 +99,8 @@ def _number(folder: Path) -> int:
     return int(folder.name.partition("-")[2] or 1)
 
 
-def _next(name: str, own: Sequence[Path]) -> str:
-    return f"{name}-{_number(own[-1]) + 1}" if own else name
+def _next(name: str, same: Sequence[Path]) -> str:
+    return f"{name}-{_number(same[-1]) + 1}" if same else name
 
 
 def _updates(folder: Path, stage: "Stage") -> float:

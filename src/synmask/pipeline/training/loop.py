@@ -78,8 +78,8 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
         stamp["data"] = checkpoints.digest(stage.files())
         check_lock = held.enter_context(locked(run))
-        how = {"again": bool(training.again), "any_code": bool(training.any_code)}
-        folder = checkpoints.folder_of(stage, run, stamp, **how)
+        kwargs = {"again": bool(training.again), "any_code": bool(training.any_code)}
+        folder = checkpoints.folder_of(stage, run, stamp, **kwargs)
         before = checkpoints.finished(folder, stage)
         if before:
             again = "to train again, give --again 1, or --forcerun with this rule to snakemake"
@@ -144,9 +144,9 @@ def _run_workers(job: _Job) -> None:
     except ProcessExitedException as error:
         if error.signal_name == "SIGBUS":
             raise UserError(f"{job.run}: {CUT}") from None
-        how = error.signal_name or f"exit code {error.exit_code}"
+        ending = error.signal_name or f"exit code {error.exit_code}"
         raise UserError(
-            f"{job.run}: worker {error.error_index} ended with {how} (SIGKILL is often too little memory: "
+            f"{job.run}: worker {error.error_index} ended with {ending} (SIGKILL is often too little memory: "
             "resources.mem_mb); the same command resumes from the last checkpoint"
         ) from None
     except ProcessRaisedException as error:

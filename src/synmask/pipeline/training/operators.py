@@ -150,18 +150,18 @@ class Attention(MultiheadAttention):
         need_weights: bool = True,
         static_kv: bool = False,
         attn_mask: Tensor | None = None,
-        **more: bool,
+        **kwargs: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """query (m, B, d), key and value (n, B, d) → (m, B, d), and weights if they are needed."""
         if need_weights and incremental_state is None and bf16.lacking(query):
             context, weights = bf16.in_float32(
-                self, query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, **more
+                self, query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, **kwargs
             )
             return context.to(query.dtype), weights
-        if incremental_state is not None or need_weights or any(more.values()):
+        if incremental_state is not None or need_weights or any(kwargs.values()):
             return super().forward(
                 query, key, value, key_padding_mask, incremental_state, need_weights, static_kv, attn_mask,
-                **more,
+                **kwargs,
             )  # fmt: skip
         bias = attn_mask  # added to scores
         if key_padding_mask is not None:

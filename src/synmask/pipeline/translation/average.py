@@ -77,8 +77,8 @@ def average_run(
         raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
     splitter_of(codes)
     words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
-    how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
-    model_text = ModelText(**text.plain(), **how)
+    kwargs = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
+    model_text = ModelText(**text.plain(), **kwargs)
     with locked(run):
         checkpoints, training = trained(run), None
         if (stamp := checkpoints / "stamp.json").exists():
@@ -213,6 +213,6 @@ def _built(saved: dict[str, Any], fault: str) -> Loaded:
     except Exception as error:  # another file's contents can raise anything
         if machine_fault(error):
             raise
-        told = " ".join(str(error).split())[:200]
-        raise UserError(f"{fault} ({type(error).__name__}: {told})") from None
+        message = " ".join(str(error).split())[:200]
+        raise UserError(f"{fault} ({type(error).__name__}: {message})") from None
     return Loaded(model, task, text)

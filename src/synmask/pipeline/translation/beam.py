@@ -86,8 +86,8 @@ class BeamSearch:
             paths = paths.longer()
             # twice as many as go on, since one of each hypothesis ends at most
             excluded = never[-1 if step == self.longest else min(step, 1)]
-            how = (score, 2 * self.beam, excluded)
-            score, token, parent = best(decoders, tokens[..., -1], paths, *how)
+            limits = (score, 2 * self.beam, excluded)
+            score, token, parent = best(decoders, tokens[..., -1], paths, *limits)
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             if len(rows):

@@ -15,8 +15,8 @@ from synmask.pipeline.translation.average import load_model
 USAGE = """from ctranslate2 import Translator
 
 sentences = [["a", "sent@@", "ence", "in", "BPE"]]
-how = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min_decoding_length": 1}
-found = Translator("exported").translate_batch(sentences, **how)
+options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min_decoding_length": 1}
+found = Translator("exported").translate_batch(sentences, **options)
 print(" ".join(found[0].hypotheses[0]).replace("@@ ", ""))
 """
 LIMITS = ["Text must come tokenised, as for training, and split by subword-nmt with codes.bpe."]

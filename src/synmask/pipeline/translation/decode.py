@@ -68,13 +68,14 @@ def decode_files(
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
     parsed = annotations if task.parsed else [None] * len(inputs)
-    told = templates if templated else [None] * len(inputs)
+    template_files = templates if templated else [None] * len(inputs)
     expected = references or [None] * len(inputs)
-    if len({*map(len, (inputs, outputs, parsed, told, expected))}) > 1:
+    if len({*map(len, (inputs, outputs, parsed, template_files, expected))}) > 1:
         what = "references, templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
     search, limit = BeamSearch([transformer], task.tgt_dict, settings), transformer.encoder.max_positions()
-    for source, output, syntax, template, wanted in zip(inputs, outputs, parsed, told, expected, strict=True):
+    sides = zip(inputs, outputs, parsed, template_files, expected, strict=True)
+    for source, output, syntax, template, wanted in sides:
         started = time.perf_counter()
         sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])

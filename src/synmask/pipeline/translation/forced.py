@@ -33,8 +33,8 @@ def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> lis
     for batch in batches(pairs, model, max_tokens):
         logits, _ = model(**batch["net_input"])  # (B, m, V)
         target = batch["target"]
-        how = {"reduction": "none", "ignore_index": pairs.tgt_dict.pad()}
-        losses = F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), **how)
+        kwargs = {"reduction": "none", "ignore_index": pairs.tgt_dict.pad()}
+        losses = F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), **kwargs)
         sums = -losses.view(target.shape).double().sum(dim=1)
         for number, value in zip(batch["id"].tolist(), sums.tolist(), strict=True):
             found[number] = round(value, 4) + 0.0  # no -0

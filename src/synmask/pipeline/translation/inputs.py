@@ -31,8 +31,8 @@ def starts_program(text: ModelText) -> bool:
 
 def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:
     tokeniser = text.tokeniser_of(text.source)
-    how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
-    return list(tokenise.tokenise(lines, text.source, **how))
+    kwargs = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
+    return list(tokenise.tokenise(lines, text.source, **kwargs))
 
 
 def splitter_of(text: ModelText) -> bpe.Splitter:
@@ -84,8 +84,8 @@ def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1
             found.append(str(number))
     if found:
         which = ", ".join([*found[:5], *["…"][: len(found) > 5]])
-        said = "half of the words or more have parts that the training text lacks; the result says little"
-        print(f"line {which}: {said}", file=sys.stderr)
+        message = "half of the words or more have parts that the training text lacks; the result says little"
+        print(f"line {which}: {message}", file=sys.stderr)
 
 
 def batches(

@@ -46,7 +46,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         need_head_weights: bool = False,
         attend: Attend | None = None,
-        **more: Any,
+        **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None, None]:
         """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are requested.
 
@@ -55,7 +55,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
         if attend is None:
             return super().forward(
                 x, encoder_out, encoder_padding_mask, incremental_state,
-                need_attn=need_attn, need_head_weights=need_head_weights, **more,
+                need_attn=need_attn, need_head_weights=need_head_weights, **kwargs,
             )  # fmt: skip
         x = self.self_attn_layer_norm(x + self.dropout_module(guided(self.self_attn, x, attend)))
         attended, weights = self.encoder_attn(

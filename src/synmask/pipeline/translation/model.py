@@ -89,8 +89,8 @@ class Model:
             raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
         if text.vocabulary is not None or task.template_dictionary is not None:
             raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
-        how = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
-        split = [self._translator.splitter(line) for line in tokenise(references, text.target, **how)]
+        kwargs = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
+        split = [self._translator.splitter(line) for line in tokenise(references, text.target, **kwargs)]
         expected = encoded(split, model.max_decoder_positions(), task.tgt_dict)
         given = self._translator.encoded([*sources])[-1]
         pairs = task.sources(given, references=expected)

@@ -17,7 +17,7 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Resources, RunSettings
-from synmask.pipeline.config.table_plan import asked_runs
+from synmask.pipeline.config.table_plan import expected_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import model_class, transformer_config
@@ -44,7 +44,7 @@ class Row:
     estimated: bool = False  # the vocabulary's size is not known yet
     kept: int = 0  # bytes of one training after its end
     working: int = 0  # additional bytes while it runs
-    asked: int = 0  # MB of memory that one training asks for
+    requested: int = 0  # MB of memory that one training asks for
 
     @property
     def left(self) -> int:
@@ -87,7 +87,7 @@ def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, st
             yield from product([entry.corpus], entry.directions, entry.systems, numbers)
         for name in config.tables_of(target):
             if config.all_tables[name].experiments:
-                for run in asked_runs(table_plan(config, published, name)):
+                for run in expected_runs(table_plan(config, published, name)):
                     yield run["corpus"], run["direction"], run["system"], run["seed"]
 
 
@@ -184,9 +184,9 @@ def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: set[int]
 def _pretraining_row(clock: Clock, name: str) -> Row:
     entry, run = clock.config.weights[name], f"weights/{name}"
     done = (clock.results / run / "train.json").exists()
-    own = entry.pretrain  # the sizes of others are in their files
-    parameters = used_parameters(own.model, own.merges) if own else 0
-    sizes = _bytes(parameters, 1, own.resources) if own else {}
+    pretrain = entry.pretrain  # the sizes of others are in their files
+    parameters = used_parameters(pretrain.model, pretrain.merges) if pretrain else 0
+    sizes = _bytes(parameters, 1, pretrain.resources) if pretrain else {}
     return Row(run, 1, int(done), clock.pretraining(name), parameters, estimated=True, **sizes)
 
 
@@ -197,7 +197,7 @@ def _bytes(parameters: int, models: int, resources: Resources) -> dict[str, int]
     return {
         "kept": model + (checkpoints if keep else model),  # without, a second copy of the average
         "working": model * RESUME + checkpoints * (not keep),  # a third one exists while it is written
-        "asked": resources.mem_mb,
+        "requested": resources.mem_mb,
     }
 
 
@@ -245,7 +245,7 @@ def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> It
     if not fits:
         yield f"WARNING    {results}: not enough space"
     for row in rows:
-        if (needed := BYTES * TRAINED * row.parameters) > row.asked * 1e6:
+        if (needed := BYTES * TRAINED * row.parameters) > row.requested * 1e6:
             takes = f"{_size(needed)} of memory at least; it asks for {row.asked:,} MB"
             yield f"WARNING    {row.name} takes {takes}"
 

@@ -52,15 +52,15 @@ class GatedAttention(nn.Module):
         read, weights = self.source(
             query, key.source, key.source, key_padding_mask=key_padding_mask, static_kv=static_kv, **wanted
         )
-        told, _ = self.template(
+        template, _ = self.template(
             query, key.template, key.template, key.padding, need_weights=False, static_kv=static_kv
         )
-        return self.mixed(read, told, ((~key.padding).sum(1) == 1)[:, None]), weights
+        return self.mixed(read, template, ((~key.padding).sum(1) == 1)[:, None]), weights
 
-    def mixed(self, read: Tensor, told: Tensor, empty: Tensor) -> Tensor:
+    def mixed(self, read: Tensor, template: Tensor, empty: Tensor) -> Tensor:
         """Z (…, d) from Z_X and Z_T (…, d); `empty`: True for empty templates, broadcast to (…, 1)."""
-        gate = (self.from_source(read) + self.from_template(told)).sigmoid()
-        return torch.where(empty, read, torch.lerp(told, read, gate))
+        gate = (self.from_source(read) + self.from_template(template)).sigmoid()
+        return torch.where(empty, read, torch.lerp(template, read, gate))
 
 
 class TemplatedEncoder(TokenEncoder):
@@ -69,25 +69,25 @@ class TemplatedEncoder(TokenEncoder):
     template: TokenEncoder
 
     def forward(
-        self, src_tokens: Tensor, *words: Any, annotations: dict[str, Tensor], **more: Any
+        self, src_tokens: Tensor, *words: Any, annotations: dict[str, Tensor], **kwargs: Any
     ) -> dict[str, Any]:
         """src_tokens (B, n), annotations["template"] (B, k) → fairseq's encoder output, plus `template`: the
         template's states (k, B, d) and its padding (B, k)."""
         read = self.template(annotations["template"])
         template = read["encoder_out"][0], read["encoder_padding_mask"][0]
-        return super().forward(src_tokens, *words, **more) | {"template": template}
+        return super().forward(src_tokens, *words, **kwargs) | {"template": template}
 
 
 class TemplatedDecoder(GuidedDecoder):
     """The decoder; each layer attends to source and template."""
 
     def extract_features(
-        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **more: Any
+        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """As in fairseq."""
         sides = Sides(encoder_out["encoder_out"][0], *encoder_out["template"])
         return super().extract_features(
-            prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **more
+            prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **kwargs
         )
 
     def cross_steps(

@@ -32,9 +32,10 @@ class CrossAttention:
 
     def __call__(self, x: Tensor, rows: Tensor, plus: Tensor | None = None) -> Tensor:
         """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
-        own, products = self.attention, self.products
-        context = attended(products(x, own.q_proj), self.memory, own.num_heads, rows, bias=self.bias[rows])
-        return products(context, own.out_proj, plus=plus)
+        attention, products = self.attention, self.products
+        query, heads = products(x, attention.q_proj), attention.num_heads
+        context = attended(query, self.memory, heads, rows, bias=self.bias[rows])
+        return products(context, attention.out_proj, plus=plus)
 
 
 class LayerSteps:
@@ -42,14 +43,14 @@ class LayerSteps:
 
     def __init__(self, products: Products, layer: DecoderLayer, cross: Any) -> None:
         self.products, self.layer, self.cross = products, layer, cross
-        own = layer.self_attn
-        project = partial(self._project, layers=(own.q_proj, own.k_proj, own.v_proj))
-        self.own = CachedSelfAttention(project, own.num_heads)
+        attention = layer.self_attn
+        project = partial(self._project, layers=(attention.q_proj, attention.k_proj, attention.v_proj))
+        self.attention = CachedSelfAttention(project, attention.num_heads)
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
         """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
         layer, products = self.layer, self.products
-        context = self.own(x, paths, bias)
+        context = self.attention(x, paths, bias)
         x = layer.self_attn_layer_norm(products(context, layer.self_attn.out_proj, plus=x))
         x = layer.encoder_attn_layer_norm(self.cross(x, paths.rows, plus=x))
         hidden = products(x, layer.fc1, relu=True)

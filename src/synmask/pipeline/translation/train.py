@@ -48,8 +48,8 @@ class Translation(Stage):
         sides = (self.source, self.target)
         words = [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
         symbols = read_dictionary(self.templates["dictionary"]) if self.templates else None
-        how = self.settings, self.seed, symbols, self.templates
-        return GuidedTranslation(task_config(self.data, *sides), *words, *how)
+        args = self.settings, self.seed, symbols, self.templates
+        return GuidedTranslation(task_config(self.data, *sides), *words, *args)
 
     def _pairs(self, split: str) -> AnnotatedPairs:
         task = self._task()

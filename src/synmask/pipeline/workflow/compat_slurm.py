@@ -31,7 +31,6 @@ from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.slurm import (
     Site,
-    asked,
     check_commands,
     check_requests,
     continues,
@@ -41,6 +40,7 @@ from synmask.pipeline.workflow.slurm import (
     minutes_of,
     read_site,
     refusal,
+    requested,
     state_of,
     title,
 )
@@ -78,9 +78,9 @@ def adopt() -> None:
 def _named(get_submit_command: Any) -> Any:
     """The same call of sbatch with a comment that people understand, our limit, and a training's warning."""
 
-    def command(job: Any, params: dict[str, Any], **how: Any) -> str:
+    def command(job: Any, params: dict[str, Any], **kwargs: Any) -> str:
         site = read_site()
-        call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
+        call = get_submit_command(job, params | {"comment_str": title(job)}, **kwargs)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
         return f"{call} --signal=TERM@{_warned(job, site)}" if is_training(job) else call
 
@@ -98,27 +98,27 @@ def _patient(query: Any) -> Any:
     It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
     """
     preempted: Counter[str] = Counter()
-    told = False  # that SLURM does not answer
+    reported = False  # that SLURM does not answer
     answered = time.monotonic()  # when it last did
 
     async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
-        nonlocal told, answered
+        nonlocal reported, answered
         asked_at, found = time.monotonic(), None
         while found is None:
             found, seconds = await query(command, logger)
             away = time.monotonic() - asked_at
-            if found is None and not told:
+            if found is None and not reported:
                 logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
-                told = True
+                reported = True
             if found is None and away > UNANSWERED:
                 return {}, away
             if found is None:
                 await asyncio.sleep(3)
-        if told:
+        if reported:
             logger.warning(
                 f"SLURM answers again, {terminal.duration(time.monotonic() - answered)} after its last answer"
             )
-        told, answered = False, time.monotonic()
+        reported, answered = False, time.monotonic()
         for job, state in found.items():
             preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
             if state.startswith("CANCELLED") or preempted[job] > 2:
@@ -154,8 +154,8 @@ def _executor(plugin: Any) -> type:
         def run_job(self, job: Any) -> None:
             self.since[job] = time.time()
             if failures := self.failures[job]:
-                said = f"{title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
-                self.logger.warning(f"{said} asks for {asked(job, self.site)}")
+                message = f"{title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
+                self.logger.warning(f"{message} asks for {requested(job, self.site)}")
             try:
                 plugin.validate_slurm_extra(job)
                 super().run_job(job)
@@ -185,7 +185,7 @@ def _executor(plugin: Any) -> type:
                 time.sleep(1)
             return self.waits[job] * RETRY_SECONDS < UNREACHABLE
 
-        def report_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+        def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
             """Continue a training that saved; else say why a job failed, and whether to try it again."""
             job = job_info.job
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
@@ -194,18 +194,18 @@ def _executor(plugin: Any) -> type:
                 self.logger.warning(f"{title(job)}: {continues(*facts, lines)}")
                 return self.run_jobs([job])  # to Snakemake, it is still the same attempt
             if job_info.external_jobid is None:
-                said = refusal(msg or "", job, self.site)
+                reason = refusal(msg or "", job, self.site)
                 job.attempt = job.restart_times + 1  # the next would be refused, too
-                if said in self.refusals:
-                    how["brief"] = f"FAILED   {title(job)}: refused in the same way"
-                self.refusals.add(said)
+                if reason in self.refusals:
+                    kwargs["brief"] = f"FAILED   {title(job)}: refused in the same way"
+                self.refusals.add(reason)
             else:
-                said, how["aux_logs"] = self._ended(job_info, msg or "", how.get("aux_logs") or [])
+                reason, kwargs["aux_logs"] = self._ended(job_info, msg or "", kwargs.get("aux_logs") or [])
                 self._choose_attempt(job, state_of(msg or ""))
             if job.is_group():  # which Snakemake reports without a reason
-                how["said"] = said
-            self.logger.info(said)  # for the log
-            super().report_job_error(job_info, msg=said, **how)
+                kwargs["explanation"] = reason
+            self.logger.info(reason)  # for the log
+            super().report_job_error(job_info, msg=reason, **kwargs)
 
         def _choose_attempt(self, job: Any, state: str) -> None:
             """Have the next attempt ask for more only if that can help.
@@ -218,9 +218,9 @@ def _executor(plugin: Any) -> type:
             elif state in UNCHANGED and job.attempt <= job.restart_times:
                 job.attempt -= 1
 
-        def print_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+        def print_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
             """Without the plugin's sentence that details are elsewhere."""
-            job_info.job.log_error(msg, **how)
+            job_info.job.log_error(msg, **kwargs)
 
         def _has_saved(self, job_info: Any, msg: str) -> bool:
             """Whether a training got on, saved and stopped because of a signal, but was not cancelled."""
@@ -236,14 +236,16 @@ def _executor(plugin: Any) -> type:
         def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, list[str]]:
             """Why a job failed; the logs of SLURM to show."""
             job = job_info.job
-            own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
-            said = ended(msg, dict.fromkeys(own), job, self.site)
+            lines = [
+                line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")
+            ]
+            reason = ended(msg, dict.fromkeys(lines), job, self.site)
             if STOPPED_BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
                 job.attempt = job.restart_times + 1
-                advice = f"raise {is_set_in(job, 'runtime')}: {asked(job, self.site)} are too few to train"
-                return f"{said}\n{advice}", []
+                too_few = f"{requested(job, self.site)} are too few to train"
+                return f"{reason}\nraise {is_set_in(job, 'runtime')}: {too_few}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
-            return said, [] if written or ", over its " in said else logs
+            return reason, [] if written or ", over its " in reason else logs
 
         async def sleep(self) -> None:
             """Until the next question for states, or until Snakemake ends."""

@@ -173,10 +173,10 @@ def _accepts(site: Site, partition: str) -> Finding:
     if done.returncode == 0:
         return True, f"partition {partition} takes jobs"
     facts = {name: f"`resources.{name}` in config.yaml" for name in slurm.RESOURCES.values()}
-    facts |= {"partition": partition, "asked": "a small job"}
+    facts |= {"partition": partition, "asks": "a small job"}
     where = slurm.where_to_change(done.stderr, site, facts)
-    said = [f"partition {partition}: {done.stderr.strip()}", where]
-    return False, "; ".join("\n".join(filter(None, said)).splitlines())
+    parts = [f"partition {partition}: {done.stderr.strip()}", where]
+    return False, "; ".join("\n".join(filter(None, parts)).splitlines())
 
 
 def _nodes(site: Site, trainings: Iterable[Training]) -> Finding:
@@ -213,8 +213,8 @@ def _folder(site: Site) -> Finding:
 
 
 def _run(command: list[str], *words: str, timeout: float = TIMEOUT) -> subprocess.CompletedProcess | None:
-    how = {"capture_output": True, "text": True, "timeout": timeout, "check": False}
+    kwargs = {"capture_output": True, "text": True, "timeout": timeout, "check": False}
     try:
-        return subprocess.run([*command, *words], **how)
+        return subprocess.run([*command, *words], **kwargs)
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -20,9 +20,9 @@ def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool
     for run, stamp in jobs:
         if begun := _begun(run):
             wanted = stamp()
-            own = max((one.epochs for one in begun if not one.differs(wanted)), default=-1)
+            same_code = max((one.epochs for one in begun if not one.differs(wanted)), default=-1)
             others = (one.epochs for one in begun if one.half_done and one.differs(wanted) == ["code"])
-            if (done := max(others, default=-1)) > own:
+            if (done := max(others, default=-1)) > same_code:
                 places.setdefault(wanted["settings"]["training"]["max_epochs"], []).append(str(done or "?"))
     count = sum(map(len, places.values()))
     if not count:

@@ -199,10 +199,10 @@ class Clock:
     def _number_of_pairs(self, corpus: str, language: str) -> int | None:
         """The number of training pairs: from the configuration, or the lines of the user's own file."""
         entry = self.config.corpora[corpus]
-        said = entry.generate.train if entry.generate else entry.pairs.get("train")
-        if said is None and entry.files:
-            said = _lines(*self.config.raw_files(corpus, "train", language))
-        return sum(said) // 2 if isinstance(said, tuple) else said
+        number = entry.generate.train if entry.generate else entry.pairs.get("train")
+        if number is None and entry.files:
+            number = _lines(*self.config.raw_files(corpus, "train", language))
+        return sum(number) // 2 if isinstance(number, tuple) else number
 
 
 def _lines(path: str) -> int | None:

@@ -16,10 +16,10 @@ def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int
     """
     command = ["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%m %c %G"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    found = re.findall(r"^(\d+)\+? (\d+)\+? (.*)$", said, re.M)
+    found = re.findall(r"^(\d+)\+? (\d+)\+? (.*)$", output, re.M)
     return [
         {"MB": int(memory), "CPU": int(cpus), "GPU": _gpus(gres, gpu_model)} for memory, cpus, gres in found
     ]

@@ -32,16 +32,16 @@ REFUSALS = {
     "partition name specified": "partition",
     "partition specified": "partition",
     "SubmitJob": "`jobs` in {file}: fewer jobs at once",
-    "job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asked}",
+    "job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asks}",
     "account or account/partition": "`account` in {file} (and whether it may use the partition {partition})",
     "account": "`account` in {file}",
     "qos": "`qos` in {file}",
-    "time limit": "{runtime}: {asked}",
-    "gres": "{gpus}, `gpu_partition` or `gpu_model` in {file}: {asked}",
-    "emory": "{mem_mb}: {asked}",
-    "CPU count": "{threads}: {asked}",
-    "processors": "{threads}: {asked}",
-    "node configuration": "{mem_mb}, another resource there, or {file}: no node of {partition} fits: {asked}",
+    "time limit": "{runtime}: {asks}",
+    "gres": "{gpus}, `gpu_partition` or `gpu_model` in {file}: {asks}",
+    "emory": "{mem_mb}: {asks}",
+    "CPU count": "{threads}: {asks}",
+    "processors": "{threads}: {asks}",
+    "node configuration": "{mem_mb}, another resource there, or {file}: no node of {partition} fits: {asks}",
     "unrecognized option": "`extra` in {file}",
     "node name": "`extra` in {file}; `sinfo -N` lists the cluster's nodes",
     "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
@@ -163,7 +163,7 @@ def is_set_in(job: Any, resource: str) -> str:
     return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"
 
 
-def asked(job: Any, site: Site) -> str:
+def requested(job: Any, site: Site) -> str:
     """The request of a job, in words."""
     amounts = amounts_of(job, site)
     return ", ".join(
@@ -199,9 +199,9 @@ def check_requests(dag: Any, site: Site) -> None:
         partition, amounts = str(job.resources.get("slurm_partition")), amounts_of(job, site)
         some = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
         if unit := shortage(amounts, some):
-            said = lacking(amounts, unit, partition, some)
+            fault = lacking(amounts, unit, partition, some)
             change = f"change {is_set_in(job, RESOURCES[unit])}"
-            faults.setdefault((partition, change), f"{title(job)}: {said}: {change}")
+            faults.setdefault((partition, change), f"{title(job)}: {fault}: {change}")
     if faults:
         raise UserError("\n".join([*faults.values(), "nothing was submitted"]))
 
@@ -209,20 +209,20 @@ def check_requests(dag: Any, site: Site) -> None:
 def refusal(msg: str, job: Any, site: Site) -> str:
     """The words of sbatch when it refused a job, and the key to change."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
-    said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
-    facts = {"asked": f"this job asks for {asked(job, site)}"}
+    message = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
+    facts = {"asks": f"this job asks for {requested(job, site)}"}
     facts["partition"] = job.resources.get("slurm_partition", "")
     facts |= {name: is_set_in(job, name) for name in RESOURCES.values()}
-    return "\n".join(filter(None, [said, where_to_change(said, site, facts)]))
+    return "\n".join(filter(None, [message, where_to_change(message, site, facts)]))
 
 
-def where_to_change(said: str, site: Site, facts: dict[str, str]) -> str:
-    """Which key of which file to change when sbatch has `said` no; empty if that is not known."""
+def where_to_change(message: str, site: Site, facts: dict[str, str]) -> str:
+    """Which key of which file to change for a refusal by sbatch; empty if that is not known."""
     for part, where in REFUSALS.items():
-        if part.lower() in said.lower():
+        if part.lower() in message.lower():
             if where == "partition":
-                own = site.partition != facts["partition"] == site.gpu_partition
-                where = f"`{'gpu_partition' if own else where}` in {{file}}; `sinfo -s` lists the cluster's"
+                ours = site.partition != facts["partition"] == site.gpu_partition
+                where = f"`{'gpu_partition' if ours else where}` in {{file}}; `sinfo -s` lists the cluster's"
             return f"change {where.format(file=FILE, **facts)}"
     return ""
 
@@ -233,28 +233,28 @@ def state_of(msg: str) -> str:
     return found[1] if found else ""
 
 
-def ended(msg: str, said: Iterable[str], job: Any, site: Site) -> str:
-    """How a job ended, by its state and by what SLURM has `said` in its log."""
+def ended(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
+    """How a job ended, by its state and by SLURM's `lines` in its log."""
     number, state = re.search(r"SLURM-job '(\S+)' failed", msg), state_of(msg)
     if not (number and state):
         return msg
     over = {"TIMEOUT": "time", "OUT_OF_MEMORY": "memory"}.get(state)
-    if re.search("memory limit|oom.kill|out of memory", " ".join(said), re.I):
+    if re.search("memory limit|oom.kill|out of memory", " ".join(lines), re.I):
         over = "memory"
-    why = f", over its {over}: it asked for {asked(job, site)}" if over else ""
+    why = f", over its {over}: it asked for {requested(job, site)}" if over else ""
     if state == "CANCELLED":
         why = "; to stop all jobs, press Ctrl-C here"
-    return "\n".join([f"SLURM job {number[1]}: {state}{why}", *said])
+    return "\n".join([f"SLURM job {number[1]}: {state}{why}", *lines])
 
 
 def time_used(number: str) -> float | None:
     """The seconds for which a job ran, up to now or to its end; None if SLURM no longer knows them."""
     command = ["squeue", "--noheader", "--states=all", "--format=%M", f"--jobs={number}"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", said.strip())
+    found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", output.strip())
     return found and int(found[1] or 0) * 86400 + terminal.seconds_of(found[2])
 
 
@@ -270,16 +270,16 @@ def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[st
     limit = f"{minutes:,} minute{'s' * (minutes != 1)}"
     working = 60 * minutes - warned  # seconds of each such job
     at_limit = used is not None and used > working - EARLY
-    told = [f"SLURM job {number} was stopped" + f" at its time limit ({limit})" * at_limit]
+    parts = [f"SLURM job {number} was stopped" + f" at its time limit ({limit})" * at_limit]
     found = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
-    more = 0
+    jobs_left = 0
     if found:
-        told.append(f"epoch {found[1]} of {found[2]}")
-        more = math.ceil(terminal.seconds_of(found[5] or "0") / working)
-    told[-1] += ", and saved"
-    jobs = f"; about {more} more jobs" if at_limit and more > 1 else ""
-    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and more > MANY else ""
-    return f"{', '.join(told)}; it continues in the next job{jobs}{raised}"
+        parts.append(f"epoch {found[1]} of {found[2]}")
+        jobs_left = math.ceil(terminal.seconds_of(found[5] or "0") / working)
+    parts[-1] += ", and saved"
+    jobs = f"; about {jobs_left} more jobs" if at_limit and jobs_left > 1 else ""
+    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and jobs_left > MANY else ""
+    return f"{', '.join(parts)}; it continues in the next job{jobs}{raised}"
 
 
 # ---- the table of a dry run --------------------------------------------------------------------------------

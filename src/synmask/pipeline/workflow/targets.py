@@ -10,7 +10,7 @@ from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import PARSED, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.config.table_plan import Plan, asked_runs, plan, table_names, task_files
+from synmask.pipeline.config.table_plan import Plan, expected_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
@@ -53,8 +53,9 @@ class Targets:
         return [f"{RESULTS}/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
-        own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
-        return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
+        names = self.config.own_experiments(target)
+        tables = [path for name in names for path in self.experiment_tables(name)]
+        return list(dict.fromkeys([*tables, *map(table_file, self.config.tables_of(target))]))
 
     def downloads(self, target: str) -> list[str]:
         """The downloads of a target.
@@ -66,11 +67,11 @@ class Targets:
         for table in config.benchmark_tables(target):
             benchmark = config.benchmarks[table.benchmark]
             files.update(config.weights_sources(benchmark.weights))
-            own, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
+            tasks, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
             if benchmark.generate is None and (continued or config.reads_words(table)):
                 files.update(config.corenlp_jars(PARSED))
-            for task in own | continued if benchmark.folder is None else ():
-                files.update(config.task_sources(table.benchmark, task, test=task in own))
+            for task in tasks | continued if benchmark.folder is None else ():
+                files.update(config.task_sources(table.benchmark, task, test=task in tasks))
         for name in config.members(target):
             entry = self.entry(name)
             languages = {language for direction in entry.directions for language in sides(direction)}
@@ -201,7 +202,7 @@ class Targets:
     def table_runs(self, table: str, name: str) -> list[str]:
         """This file of every run of a table, if the table reads it."""
         read = self.plan(table)
-        runs = asked_runs(read) if name in read["files"] else []
+        runs = expected_runs(read) if name in read["files"] else []
         return self.available([run_file(**run, name=name) for run in runs])
 
     def table_tasks(self, table: str) -> list[str]:

@@ -61,7 +61,7 @@ class Job:
     Attributes:
         share: the finished share of a training, 0 to 1; None before its log shows it.
         started, ends: start and expected end of the training, by `time.monotonic`.
-        said: the last line of its log on an epoch.
+        last_line: the last line of its log on an epoch.
     """
 
     rule: str
@@ -71,7 +71,7 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     share: float | None = None
     ends: float | None = None
-    said: str = ""
+    last_line: str = ""
 
     @property
     def training(self) -> bool:
@@ -86,9 +86,9 @@ class Job:
         """Read the training's progress from its log."""
         lines = (line for log in self.logs for line in reversed(last_lines(log, self.since)))
         found = next(filter(None, map(EPOCH.search, lines)), None)
-        if found is None or found[0] == self.said:
+        if found is None or found[0] == self.last_line:
             return
-        first, self.said = not self.said, found[0]
+        first, self.last_line = not self.last_line, found[0]
         epoch, epochs, step, steps = (int(number) if number else None for number in found.groups()[:4])
         self.share = (epoch if steps is None else epoch - 1 + step / steps) / epochs
         self.ends = time.monotonic() + seconds_of(found[5]) if found[5] else None
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def epoch(self) -> str:
-        return " ".join(self.said.split()[:2])
+        return " ".join(self.last_line.split()[:2])
 
     @property
     def left(self) -> float | None:
@@ -156,7 +156,7 @@ class WorkflowRun:
             self.trained.append(time.monotonic() - job.started)
         return job
 
-    def told(self, job: Job) -> str | None:
+    def finish_message(self, job: Job) -> str | None:
         """The message on a finished job, if it is a training or the last job of its rule."""
         if self.touching:
             return None
@@ -247,10 +247,10 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
         return []
 
 
-def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, since: float = 0.0) -> str:
+def failure(rule: str, outputs: list[str], logs: list[str], message: str | None, since: float = 0.0) -> str:
     """The message on a failed job: its rule, the ends of its logs, how to see its command."""
     lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"]
-    lines += [f"         {line}" for line in said.splitlines()] if said else []
+    lines += [f"         {line}" for line in message.splitlines()] if message else []
     for log in logs:
         if end := last_lines(log, since)[-END:]:
             lines += [f"         the end of {log}:", *end]
@@ -355,8 +355,8 @@ def amount(jobs: int, trainings: int) -> str:
 
 def some(names: list[str]) -> str:
     """The first few names, and the number of the others."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + rest
 
 
 def duration(seconds: float) -> str:

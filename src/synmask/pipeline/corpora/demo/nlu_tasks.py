@@ -85,9 +85,9 @@ def write_part(
     table = ([*(side.text for side in sides), label] for sides, label in found)
     files = {output: tasks.task_lines(task, table)}
     if parses:
-        said = {side.text: side for sides, _ in found for side in sides}
-        tokens = (" ".join(side.tree.leaves()) for side in said.values())
-        files |= {Path(f"{parses}.tokens"): tokens} | parsed_files(parses, said.values(), ".text")
+        sentences = {side.text: side for sides, _ in found for side in sides}
+        tokens = (" ".join(side.tree.leaves()) for side in sentences.values())
+        files |= {Path(f"{parses}.tokens"): tokens} | parsed_files(parses, sentences.values(), ".text")
     write_all_lines(files)
 
 
