@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.training.checkpoints import fault, load
+from synmask.pipeline.training.checkpoints import damage, load
 
 SOURCES = sorted((Path(__file__).parents[1] / "src/synmask").rglob("*.py"))
 FORBIDDEN = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.chmod", "os.umask"}
@@ -59,7 +59,7 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path, monkeypatch):
     with zipfile.ZipFile("good.pt") as good, zipfile.ZipFile("bad.pt", "w") as bad:
         for name in good.namelist():
             bad.writestr(name, pickle.dumps(Command(), 2) if name.endswith("data.pkl") else good.read(name))
-    assert fault(Path("bad.pt")) == "UnpicklingError"
+    assert damage(Path("bad.pt")) == "UnpicklingError"
     with pytest.raises(UserError, match="damaged checkpoint"):
         load(Path("bad.pt"))
     # fairseq's own reader, which a resumed training uses

@@ -22,7 +22,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
-EVERY = 1.0  # seconds between two reads of the logs
+READ_SECONDS = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
 HIDDEN_PREFIXES = (
     "Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:",
@@ -212,7 +212,7 @@ class LogHandler(LogHandlerBase):
 
     def _look(self) -> None:
         """Until the end, read the progress of trainings and update the live lines."""
-        while not self.ended.wait(EVERY):
+        while not self.ended.wait(READ_SECONDS):
             with self.lock:
                 for job in self.run.in_training:
                     job.look()

@@ -372,7 +372,7 @@ def test_the_verb_in_main_clauses(verb, tense, expected, monkeypatch):
 )
 def test_constructions(rule, words, expected, monkeypatch):
     """With plain noun phrases, the first rule of each part, and one word for each variable."""
-    monkeypatch.setattr(derivation, "DEEPEST", -1)
+    monkeypatch.setattr(derivation, "MAX_DEPTH", -1)
     chosen = {"y": "Arzt", "p": "Arzt", "l": "Haus", "b": "auf+wachen", "d": "der"}
     for name, form in chosen.items():
         monkeypatch.setitem(VALUES, name, [word for word in VALUES[name] if word.german[0] == form])

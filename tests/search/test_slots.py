@@ -2,7 +2,7 @@
 
 import torch
 
-from synmask.pipeline.search.slots import ROOM, Paths
+from synmask.pipeline.search.slots import INITIAL_SLOTS, Paths
 
 
 def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses(implementation):
@@ -31,10 +31,10 @@ def test_a_path_stays_as_it_is_while_others_come_and_go(implementation):
 
 
 def test_a_cache_that_grows_keeps_what_it_holds():
-    paths = Paths(torch.tensor([1]), torch.zeros((1, 1, 1), dtype=torch.long), size=ROOM)
+    paths = Paths(torch.tensor([1]), torch.zeros((1, 1, 1), dtype=torch.long), size=INITIAL_SLOTS)
     cache = paths.with_room(None, torch.zeros(1, 1, 3))
     cache[:] = torch.randn(cache.shape)
     assert paths.with_room(cache, cache) is cache
-    grown = paths._replace(size=ROOM + 1).with_room(cache, cache)
-    assert grown.size(1) > ROOM
+    grown = paths._replace(size=INITIAL_SLOTS + 1).with_room(cache, cache)
+    assert grown.size(1) > INITIAL_SLOTS
     assert torch.equal(grown[:, : cache.size(1)], cache)

@@ -212,7 +212,7 @@ def test_files_that_do_not_fit(run):
 
 
 def test_progress(run, monkeypatch, capsys):
-    monkeypatch.setattr(corenlp, "PROGRESS", 0.0)
+    monkeypatch.setattr(corenlp, "PROGRESS_SECONDS", 0.0)
     run()
     assert "2/3 " in capsys.readouterr().err
 

@@ -345,7 +345,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
     assert noticed > len(whole) / 3
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        assert checkpoints.fault(path)
+        assert checkpoints.damage(path)
 
 
 @pytest.mark.parametrize("damage", [cut, flip, lambda path: path.write_bytes(b"")])

@@ -18,7 +18,7 @@ OTHER = {"name": "SLURM job 99, process 12 on node7, started 2026-01-01", "boot"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(lock, "STALE_SECONDS", 0.5)
-    monkeypatch.setattr(lock, "BEAT", 0.05)
+    monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.05)
 
 
 def test_it_is_gone_afterwards(tmp_path):
@@ -54,7 +54,7 @@ def test_the_second_is_told_who_holds_it(tmp_path, monkeypatch):
 
 def hold(folder, without_flock):
     code = (
-        "import sys, time, fcntl; from synmask.pipeline.training import lock; lock.BEAT = 0.05\n"
+        "import sys, time, fcntl; from synmask.pipeline.training import lock; lock.HEARTBEAT_SECONDS = 0.05\n"
         + ("def none(*_): raise OSError(95, 'no locks here')\nfcntl.flock = none\n" if without_flock else "")
         + f"with lock.locked(__import__('pathlib').Path({str(folder)!r})): print('held', flush=True); time.sleep(60)"
     )

@@ -32,7 +32,7 @@ NO_MEMORY = re.compile(
     re.I,
 )
 # Modules, and what they do when the system refuses something without naming a file
-DONE = {
+ACTIONS = {
     "multiprocessing.synchronize": "making a lock between processes, in /dev/shm",
     "multiprocessing.shared_memory": "making memory that processes share, in /dev/shm",
     "multiprocessing": "starting a process, or speaking to it",
@@ -90,7 +90,7 @@ def _done_at(error: OSError) -> str:
     """The action during which the system refused something without a file's name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):
-        for name, what in DONE.items():
+        for name, what in ACTIONS.items():
             if module == name or module.startswith(f"{name}."):
                 return what
     ours = [module for module in places if module.startswith("synmask.")]

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from synmask.pipeline.files import UserError
 
-PAUSE = 1.0  # seconds between two looks for free GPUs
+POLL_SECONDS = 1.0  # seconds between two looks for free GPUs
 
 
 def visible() -> list[str]:
@@ -91,7 +91,7 @@ def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
         if not reported:
             print(f"waiting for {count} of the GPUs {', '.join(gpus)}", file=sys.stderr, flush=True)
             reported = True
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
 
 
 def _take(folder: Path, gpus: list[str], count: int, locks: ExitStack) -> list[str]:

@@ -10,7 +10,7 @@ from synmask.pipeline.provenance import commit
 
 # The parts of a run that a step compares. A model also carries the commit, which may differ: a step that
 # comes later may be run by a later version whose changes do not concern the training.
-COMPARED = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
+COMPARED_KEYS = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
 
 
 # Parts of a training's stamp that tell it from another one; later code may go on with it.
@@ -49,7 +49,7 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *b
     carried = saved.get("run")
     if not isinstance(carried, Mapping):
         raise UserError(f"{path}: does not say whose it is (made by hand, or by an older version); {advice}")
-    for part in COMPARED:
+    for part in COMPARED_KEYS:
         if part in run and part not in but and carried.get(part) != run[part]:
             there, here = carried.get(part), run[part]
             if isinstance(there, Mapping) and isinstance(here, Mapping):

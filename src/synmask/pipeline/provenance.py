@@ -17,7 +17,7 @@ PACKAGES = (
 )  # fmt: skip
 HERE = Path(__file__).resolve()
 ARCHIVED = HERE.with_name("commit.txt")
-REFUSED = {  # words of git's → why the commit is unknown
+GIT_REFUSALS = {  # words of git's → why the commit is unknown
     "did not match any file": "git does not track this copy",
     "dubious ownership": "git does not trust this clone of another user's: docs/slurm.md",
 }
@@ -103,7 +103,7 @@ def commit() -> str:
             why = "git is not installed"
         except subprocess.CalledProcessError as error:
             said = error.stderr.partition("\n")[0]
-            why = next((meant for words, meant in REFUSED.items() if words in said), said[:100])
+            why = next((meant for words, meant in GIT_REFUSALS.items() if words in said), said[:100])
     return f"unknown ({why})" if known.startswith("$Format") else known[:12]
 
 

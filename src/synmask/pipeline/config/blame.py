@@ -1,4 +1,4 @@
-"""Which file and key a fault is said of: where its value is written, or the user's key that causes it."""
+"""Which file and key to name for a wrong value: where it is written, or the user's key that causes the fault."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,15 +14,15 @@ COMMON = ("training", "decoding", "resources")  # sections that every corpus can
 Values = Mapping[str, Any]
 
 
-def fault(
+def user_error(
     found: Fault, values: Values, files: Iterable[str | Path], check: Callable[[Values], object] | None = None
 ) -> UserError:
     """The one line that says what is wrong, and in which file and key.
 
     Args:
         values: the configuration as given: the files in order, overridden by --config.
-        check: raises the fault; with it, a fault of the project's files is said of the user's key that causes
-            it. The project's files end where the first one comes last (`loading.project_files`).
+        check: raises the fault. If given, a fault in the project's own files names the user's key that causes it.
+            The project's files end where the first one comes last (`loading.project_files`).
     """
     files = [*map(str, files)]
     sources = {file: read_yaml(file) for file in files}

@@ -11,7 +11,7 @@ from synmask.pipeline.config.base import looks, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.schema import PARSED, Config
+from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
 from synmask.pipeline.config.table_plan import BASELINES, label_of
@@ -205,8 +205,8 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
         if table.benchmark and system in BASELINES:
             raise Fault(path, f"{system!r} is a trivial baseline's name; take another")
     parsed = table.benchmark and config.benchmarks[table.benchmark].generate is None
-    if parsed and config.reads_words(table) and PARSED not in config.corenlp.languages:
-        what = f"a system here reads a parser's words, and corenlp.languages has no {PARSED!r}"
+    if parsed and config.reads_words(table) and TASK_LANGUAGE not in config.corenlp.languages:
+        what = f"a system here reads a parser's words, and corenlp.languages has no {TASK_LANGUAGE!r}"
         raise Fault(path, f"{what}; leave it out, or say how to parse")
 
 

@@ -13,7 +13,7 @@ from synmask.pipeline.files import without_passwords
 S = TypeVar("S", bound=BaseModel)
 
 # pydantic's type of error → the message.
-WORDS = {
+MESSAGES = {
     "missing": "this key is missing",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -144,8 +144,8 @@ def _path(fault: Mapping[str, Any], values: Any) -> tuple:
 def _words(fault: Mapping[str, Any]) -> str:
     context = fault.get("ctx", {})
     if fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type":
-        return WORDS["invalid_key"]
-    return WORDS[fault["type"]].format(**context) if fault["type"] in WORDS else fault["msg"]
+        return MESSAGES["invalid_key"]
+    return MESSAGES[fault["type"]].format(**context) if fault["type"] in MESSAGES else fault["msg"]
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import Section, merge
-from synmask.pipeline.config.blame import COMMON, fault
+from synmask.pipeline.config.blame import COMMON, user_error
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.faults import Fault, check_known, nearest, validated
 from synmask.pipeline.config.published import Published
@@ -50,7 +50,7 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
 
     Args:
         files: what it was read from, each file laid over those before it; they are read again to say in which
-            of them a fault stands. The project's end where the first of them comes last (`project_files`).
+            of them a fault lies. The project's end where the first of them comes last (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
@@ -59,7 +59,7 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     try:
         return _checked(values)
     except Fault as found:
-        raise fault(found, values, files, _checked) from None
+        raise user_error(found, values, files, _checked) from None
     except RecursionError:
         raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
@@ -117,7 +117,7 @@ def read_section(path: str | Path, kind: type[S]) -> S:
     try:
         return validated(kind, values)
     except Fault as found:
-        raise fault(found, values, [path]) from None
+        raise user_error(found, values, [path]) from None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
 from synmask.pipeline.tasks import TASKS
 
-PARSED = "en"  # the language of the tasks
+TASK_LANGUAGE = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
 HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals

@@ -29,7 +29,7 @@ BROKEN = (
     ValueError,  # also UnicodeDecodeError: an invalid name; or an offset before the file's start
     OverflowError,
 )
-SNIFFED = 1 << 16  # bytes that show what a file is
+SNIFFED_BYTES = 1 << 16  # bytes that show what a file is
 ERRORS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
 DAMAGED = "a damaged archive, or none at all"
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
@@ -101,7 +101,7 @@ def mistaken(path: Path, name: str, kind: str = "") -> str | None:
         kind: the type that the server gave; "" for a copy.
     """
     with open(path, "rb") as handle:
-        start = handle.read(SNIFFED)
+        start = handle.read(SNIFFED_BYTES)
     text, suffix = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower(), Path(name).suffix.lower()
     if not text:
         return "an empty file"
@@ -115,7 +115,7 @@ def mistaken(path: Path, name: str, kind: str = "") -> str | None:
         return "a pointer of Git LFS, not the file"
     if suffix not in (".json", ".jsonl") and "json" in kind:
         return f"{kind}, not the file"
-    if len(start) < SNIFFED and suffix != ".jsonl" and text.startswith((b"{", b"[")):
+    if len(start) < SNIFFED_BYTES and suffix != ".jsonl" and text.startswith((b"{", b"[")):
         with suppress(ValueError):  # it is no JSON
             found = json.loads(start.decode("utf-8-sig"))
             if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
@@ -133,7 +133,7 @@ def incomplete(path: Path, name: str) -> str | None:
     try:
         if suffix in (".gz", ".tgz"):
             with gzip.open(path) as packed:
-                while packed.read(SNIFFED):
+                while packed.read(SNIFFED_BYTES):
                     pass
         elif suffix == ".zip":
             with zipfile.ZipFile(path) as packed:

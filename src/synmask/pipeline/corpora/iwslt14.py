@@ -22,7 +22,7 @@ TEST = [
     for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 ]
 MAX_TOKENS, MAX_RATIO = 175, 1.5
-EVERY = 23  # each 23rd pair is for validation
+VALIDATION_STEP = 23  # each 23rd pair is for validation
 
 
 def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
@@ -42,8 +42,8 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
         pairs = [pair for pair, _ in within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)]
     for side, language in enumerate(LANGUAGES):
         lines = [pair[side] for pair in pairs]
-        write_lines(output / f"valid.{language}", lines[EVERY - 1 :: EVERY])
-        del lines[EVERY - 1 :: EVERY]
+        write_lines(output / f"valid.{language}", lines[VALIDATION_STEP - 1 :: VALIDATION_STEP])
+        del lines[VALIDATION_STEP - 1 :: VALIDATION_STEP]
         write_lines(output / f"train.{language}", lines)
 
 

@@ -12,7 +12,7 @@ from synmask.pipeline.evaluation.bootstrap import ROUNDING, SAMPLES, f1, paired_
 
 LEVEL = 0.05
 POWER = 0.8
-MOST = 10_000  # seeds
+MAX_SEEDS = 10_000  # seeds
 
 
 class Certainty(NamedTuple):
@@ -113,6 +113,6 @@ def seeds_needed(
         centre = abs(gain) / math.sqrt(variance / count) if variance else math.inf
         return float(stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, min(centre, 1e3)))
 
-    counts = range(2, MOST + 1)
+    counts = range(2, MAX_SEEDS + 1)
     fewest = bisect_left(counts, POWER, key=power)
     return counts[fewest] if fewest < len(counts) else None

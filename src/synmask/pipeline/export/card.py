@@ -21,7 +21,7 @@ from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
 
 BASELINE = "transformer"
-HEAD = "---\n# license: yours to fill in before you publish this model\n"
+FRONT_MATTER = "---\n# license: yours to fill in before you publish this model\n"
 
 
 def model_card(
@@ -45,7 +45,7 @@ def model_card(
     scores = read_object(run / "scores.json") if (run / "scores.json").exists() else {}
     title = _title(scores or origin) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
-    head = HEAD + yaml.safe_dump({"library_name": "transformers", "tags": tags} | header, sort_keys=False)
+    head = FRONT_MATTER + yaml.safe_dump({"library_name": "transformers", "tags": tags} | header, sort_keys=False)
     parts = [f"{head}---\n\n# {title}", _what(system), *_results(run, scores), *_training(run, scores)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"

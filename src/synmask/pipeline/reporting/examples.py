@@ -90,13 +90,13 @@ def examples_of(
         for own_words, own_pieces, score, base in zip(
             found_words, pieces[1:], scores, baselines, strict=True
         ):
-            stretches = _runs(own_pieces, _differing(own_words, reference_words))
+            stretches = _stretches(own_pieces, _differing(own_words, reference_words))
             translations.append(
                 ShownTranslation(stretches, score, None if base is None else score - scores[base])
             )
         lacking = [_differing(reference_words, each) for each in found_words]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
-        stretches = _runs(pieces[0], flags)
+        stretches = _stretches(pieces[0], flags)
         shown.append(Example(index + 1, text, stretches, translations))
     return shown
 
@@ -128,7 +128,7 @@ def _pieces(line: str, words: Sequence[str]) -> list[str]:
     return [line[start:end] for start, end in pairwise([*starts, len(line)])]
 
 
-def _runs(pieces: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
+def _stretches(pieces: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
     """Join neighbouring pieces with the same flag."""
     pairs = groupby(zip(pieces, flags, strict=True), key=lambda pair: pair[1])
     return [("".join(piece for piece, _ in group), flag) for flag, group in pairs]

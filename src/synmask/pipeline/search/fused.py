@@ -11,13 +11,13 @@ from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
 from synmask.processor import CPU
 
-WIDE = 16  # a head's size and a memory's slots are multiples of it
+MULTIPLE = 16  # a head's size and a memory's slots are multiples of it
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
     """Whether the operators are there and take a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
-    fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % WIDE == 0
+    fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % MULTIPLE == 0
     multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)
     return extension.LANES > 0 and extension.serve(memory) and multiplied and fits
 
@@ -38,7 +38,7 @@ class FusedLayer:
         self.layers += [pack(self_attn.out_proj), pack(cross_attn.q_proj)]
         self.norms = [part for norm in norms for part in (norm.weight, norm.bias)]
         self.eps, self.heads = norms[0].eps, self_attn.num_heads
-        missing = -memory.size(1) % WIDE
+        missing = -memory.size(1) % MULTIPLE
         keys, values = F.pad(memory, (0, 0, 0, missing)).chunk(2, dim=-1)
         self.keys, self.values = keys.mT.contiguous(), values.contiguous()
         self.bias = torch.zeros_like(F.pad(padding, (0, missing)), dtype=memory.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from synmask.pipeline.search import extension
 
-ROOM = 32  # slots that a cache has at first; each time that it is full, it gets twice what it needs
+INITIAL_SLOTS = 32  # slots that a cache has at first; each time that it is full, it gets twice what it needs
 
 
 def chosen(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class Paths(NamedTuple):
         if cache is not None and cache.size(1) >= self.size:
             return cache
         rows = len(self.rows) if cache is None else len(cache)
-        grown = like.new_empty((rows, max(2 * self.size, ROOM), like.size(-1)))
+        grown = like.new_empty((rows, max(2 * self.size, INITIAL_SLOTS), like.size(-1)))
         if cache is not None:
             grown[:, : cache.size(1)] = cache
         return grown

@@ -22,7 +22,7 @@ from synmask.pipeline.options import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
 
-PROGRESS = 10.0  # seconds between two states of the progress bar
+PROGRESS_SECONDS = 10.0  # seconds between two states of the progress bar
 MOSES_ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
     "&amp;": "&",
@@ -206,7 +206,7 @@ def _parse(
         _, corenlp, java = next(stream)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
         started = time.monotonic()
-        for number, *answer in tqdm(stream, total=len(todo), unit=" sentences", mininterval=PROGRESS):
+        for number, *answer in tqdm(stream, total=len(todo), unit=" sentences", mininterval=PROGRESS_SECONDS):
             kept.write("\t".join([number, *answer]) + "\n")
             finished[int(number)] = answer
     seconds = time.monotonic() - started

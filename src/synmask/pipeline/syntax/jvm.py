@@ -67,7 +67,7 @@ def answers(
                     yield answer
                 if code := jvm.wait():
                     stderr.seek(0)
-                    raise UserError(_fault(name, code, stderr.read().decode(errors="replace")))
+                    raise UserError(_failure(name, code, stderr.read().decode(errors="replace")))
             finally:
                 jvm.kill()
 
@@ -97,7 +97,7 @@ def _memory(name: str, number: str, threads: int, memory: int) -> str:
     )
 
 
-def _fault(name: str, code: int, output: str) -> str:
+def _failure(name: str, code: int, output: str) -> str:
     """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
     if code < 0:
         return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"

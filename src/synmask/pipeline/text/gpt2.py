@@ -21,7 +21,7 @@ from tokenizers.trainers import BpeTrainer
 from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
 from synmask.pipeline.options import CountOption, OneOrMore
 
-HEAD = "#version: 0.2"
+HEADER = "#version: 0.2"
 SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
 BATCH = 10_000  # lines encoded at a time, to limit memory
 
@@ -93,7 +93,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
         counts.update(ids)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))  # fairseq's order
     write_lines(folder / "dict.txt", (f"{number} {count}" for number, count in ordered))
-    write_lines(folder / "vocab.bpe", [HEAD, *learned])
+    write_lines(folder / "vocab.bpe", [HEADER, *learned])
     write_json(folder / "encoder.json", model["vocab"])
     return len(learned)
 

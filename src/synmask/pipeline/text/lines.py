@@ -15,7 +15,7 @@ from synmask.pipeline.files import STDIN, STDIN_NAMES, read_lines, writing
 
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
 Check = Callable[[list[str], int], object]  # likewise
-CHECKED = 10_000  # lines together
+CHECKED_LINES = 10_000  # lines together
 
 
 def answer(
@@ -99,7 +99,7 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
 def _checked(path: Path, check: Check | None) -> int:
     """The number of lines of a file, after a check of all."""
     lines, count = read_lines(path), 0
-    while some := list(itertools.islice(lines, CHECKED)):
+    while some := list(itertools.islice(lines, CHECKED_LINES)):
         if check:
             check(some, count + 1)
         count += len(some)

@@ -6,7 +6,7 @@ from pathlib import Path
 from synmask.pipeline.files import read_pairs
 from synmask.pipeline.languages import note
 
-MANY = 0.01  # the share of a set from which a note says it: some short sentences occur in every set
+NOTED_SHARE = 0.01  # the share of a set from which a note says it: some short sentences occur in every set
 
 
 def overlaps(sets: Iterable[tuple[str, Path, Path]]) -> dict[str, int]:
@@ -23,7 +23,7 @@ def overlaps(sets: Iterable[tuple[str, Path, Path]]) -> dict[str, int]:
             shared = {pair for pair in map(_plain, read_pairs(*others)) if pair in wanted}
             count = sum(pair in shared for pair in pairs)
             found[f"{name} in {earlier}"] = count
-            if count > MANY * len(pairs):
+            if count > NOTED_SHARE * len(pairs):
                 where = ", ".join(map(str, files + others))
                 note(f"{count:,} of {len(pairs):,} pairs of {name} are in {earlier}, too: {where}")
     return found

@@ -195,7 +195,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    problem = fault(path)
+    problem = damage(path)
     if problem is None:
         try:
             value = _read(path)
@@ -232,7 +232,7 @@ def _read(path: Path, device: str = "cpu") -> Any:
         return torch.load(handle, map_location=device, weights_only=True)
 
 
-def fault(path: Path) -> str | None:
+def damage(path: Path) -> str | None:
     """The damage in a file of `save`; None if it is intact.
 
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
@@ -263,7 +263,7 @@ def _intact(path: Path) -> bool:
     """Whether a file of `save` is there and intact; a damaged one gets another name."""
     if not path.exists():
         return False
-    if problem := fault(path):
+    if problem := damage(path):
         _keep_damaged(path, problem)
     return not problem
 

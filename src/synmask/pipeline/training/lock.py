@@ -14,7 +14,7 @@ from pathlib import Path
 
 from synmask.pipeline.files import TryAgain, UserError, named_errors, named_reads
 
-BEAT = 20.0  # seconds between two signs of life
+HEARTBEAT_SECONDS = 20.0  # seconds between two signs of life
 STALE_SECONDS = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
 
 
@@ -172,6 +172,6 @@ def _boot() -> str:
 
 
 def _beat(handle: int, done: threading.Event) -> None:
-    while not done.wait(BEAT):
+    while not done.wait(HEARTBEAT_SECONDS):
         with contextlib.suppress(OSError):
             os.utime(handle)

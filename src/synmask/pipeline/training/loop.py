@@ -33,7 +33,7 @@ from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.trainer import ending_readers, join, leave
 from synmask.processor import CPU
 
-CUT = (
+TRUNCATED = (
     "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
     "disk); run it again"
 )
@@ -133,7 +133,7 @@ def _write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 
 def _run_workers(job: _Job) -> None:
     if job.processes == 1:
-        with bus_error_says(f"{job.run}: {CUT}"):
+        with bus_error_says(f"{job.run}: {TRUNCATED}"):
             return _worker(0, None, job)
     job.peaks.note(job.processes)  # this process, which only waits
     with socket.socket() as probe:
@@ -143,7 +143,7 @@ def _run_workers(job: _Job) -> None:
         torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", job), nprocs=job.processes)
     except ProcessExitedException as error:
         if error.signal_name == "SIGBUS":
-            raise UserError(f"{job.run}: {CUT}") from None
+            raise UserError(f"{job.run}: {TRUNCATED}") from None
         ending = error.signal_name or f"exit code {error.exit_code}"
         raise UserError(
             f"{job.run}: worker {error.error_index} ended with {ending} (SIGKILL is often too little memory: "

@@ -11,12 +11,12 @@ import torch
 from synmask.kernels import load
 
 MIB = 2**20
-SIZES = "256"  # of products, whose code oneDNN keeps; by default 1,024, which takes 0.5 GB
+CACHED_PRODUCTS = "256"  # of products, whose code oneDNN keeps; by default 1,024, which takes 0.5 GB
 
 
 def save_memory() -> None:
     """Take less memory on a CPU: for large tensors, if kernel.cpp was built, and for oneDNN's code."""
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", SIZES)
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", CACHED_PRODUCTS)
     load(__package__, Path(__file__).with_name("kernel.cpp"))
 
 

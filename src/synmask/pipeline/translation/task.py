@@ -27,7 +27,7 @@ from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.st_nmt import TemplatedTransformer
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
-PARSED = frozenset({"heads", "distances"})  # annotations that come from a parser
+PARSER_ANNOTATIONS = frozenset({"heads", "distances"})  # annotations that come from a parser
 
 
 class GuidedTranslation(TranslationTask):
@@ -88,7 +88,7 @@ class GuidedTranslation(TranslationTask):
     @property
     def parsed(self) -> frozenset[str]:
         """The annotations that the model reads and a parser provides."""
-        return self.needs & PARSED
+        return self.needs & PARSER_ANNOTATIONS
 
     def sources(
         self,

@@ -47,15 +47,15 @@ from synmask.pipeline.workflow.slurm import (
 
 TRIED = "2.8.0"
 WARNING = 300  # seconds from SIGTERM to the time limit of a training
-UNREACHABLE = 600  # seconds for which sbatch may find no controller
+MAX_UNREACHABLE_SECONDS = 600  # seconds for which sbatch may find no controller
 RETRY_SECONDS = 15  # seconds between two attempts then
-UNANSWERED = 60  # seconds for which one question for states is repeated
+MAX_UNANSWERED_SECONDS = 60  # seconds for which one question for states is repeated
 # how a training's log ends
 STOPPED_AND_SAVED = "stopped by a signal, and saved"
 STOPPED_BEFORE = "stopped by a signal before"
 # States that more memory or time does not help against
-UNCHANGED = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
-AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
+SAME_REQUEST_STATES = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
+NO_CONTROLLER = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
 
 
 def adopt() -> None:
@@ -110,7 +110,7 @@ def _patient(query: Any) -> Any:
             if found is None and not reported:
                 logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
                 reported = True
-            if found is None and away > UNANSWERED:
+            if found is None and away > MAX_UNANSWERED_SECONDS:
                 return {}, away
             if found is None:
                 await asyncio.sleep(3)
@@ -170,7 +170,7 @@ def _executor(plugin: Any) -> type:
 
         def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
             """A job that could not be submitted: if there was no controller, submit it again."""
-            if any(words in msg for words in AWAY) and self._wait(job_info.job):
+            if any(words in msg for words in NO_CONTROLLER) and self._wait(job_info.job):
                 return self.run_job(job_info.job)
             return super()._report_job_error_threadsafe(job_info, msg)
 
@@ -183,7 +183,7 @@ def _executor(plugin: Any) -> type:
                 if self.leaving:
                     return False
                 time.sleep(1)
-            return self.waits[job] * RETRY_SECONDS < UNREACHABLE
+            return self.waits[job] * RETRY_SECONDS < MAX_UNREACHABLE_SECONDS
 
         def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
             """Continue a training that saved; else say why a job failed, and whether to try it again."""
@@ -215,7 +215,7 @@ def _executor(plugin: Any) -> type:
             self.failures[job] += 1
             if self.failures[job] > job.restart_times:
                 job.attempt = job.restart_times + 1
-            elif state in UNCHANGED and job.attempt <= job.restart_times:
+            elif state in SAME_REQUEST_STATES and job.attempt <= job.restart_times:
                 job.attempt -= 1
 
         def print_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:

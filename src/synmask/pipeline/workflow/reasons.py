@@ -14,8 +14,8 @@ from synmask.pipeline.config.schema import flat
 from synmask.pipeline.workflow import records
 
 MAX_NAMES = 3  # names or values per reason
-DIGEST = 16  # digits of a digest
-WORDS = 60  # characters of a value
+DIGEST_DIGITS = 16  # digits of a digest
+MAX_CHARACTERS = 60  # characters of a value
 
 
 def grouped(dag: Any) -> list[str]:
@@ -111,7 +111,7 @@ class _Values:
 
 
 def _is_digest(text: str) -> bool:
-    return len(text) == DIGEST and {*text} <= {*"0123456789abcdef"}
+    return len(text) == DIGEST_DIGITS and {*text} <= {*"0123456789abcdef"}
 
 
 def _read(text: Any) -> Any:
@@ -127,4 +127,4 @@ def _some(names: list[str]) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= WORDS else f"{text[:WORDS]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"

@@ -25,8 +25,8 @@ from synmask.pipeline.workflow.hours import TRAININGS
 from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
-EARLY = 60  # seconds by which SLURM may send a signal too early
-MANY = 3  # more jobs of one training than that are worth a longer time limit
+SIGNAL_SKEW_SECONDS = 60  # seconds by which SLURM may send a signal too early
+WORTH_RAISING_LIMIT = 3  # more jobs of one training than that are worth a longer time limit
 # A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
 REFUSALS = {
     "partition name specified": "partition",
@@ -269,7 +269,7 @@ def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[st
     minutes, used = minutes_of(job, site), time_used(number)
     limit = f"{minutes:,} minute{'s' * (minutes != 1)}"
     working = 60 * minutes - warned  # seconds of each such job
-    at_limit = used is not None and used > working - EARLY
+    at_limit = used is not None and used > working - SIGNAL_SKEW_SECONDS
     parts = [f"SLURM job {number} was stopped" + f" at its time limit ({limit})" * at_limit]
     found = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
     jobs_left = 0
@@ -278,7 +278,7 @@ def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[st
         jobs_left = math.ceil(terminal.seconds_of(found[5] or "0") / working)
     parts[-1] += ", and saved"
     jobs = f"; about {jobs_left} more jobs" if at_limit and jobs_left > 1 else ""
-    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and jobs_left > MANY else ""
+    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and jobs_left > WORTH_RAISING_LIMIT else ""
     return f"{', '.join(parts)}; it continues in the next job{jobs}{raised}"
 
 

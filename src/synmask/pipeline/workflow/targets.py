@@ -8,7 +8,7 @@ from typing import Any
 
 from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.schema import PARSED, Config, as_json
+from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.table_plan import Plan, expected_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
@@ -69,7 +69,7 @@ class Targets:
             files.update(config.weights_sources(benchmark.weights))
             tasks, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
             if benchmark.generate is None and (continued or config.reads_words(table)):
-                files.update(config.corenlp_jars(PARSED))
+                files.update(config.corenlp_jars(TASK_LANGUAGE))
             for task in tasks | continued if benchmark.folder is None else ():
                 files.update(config.task_sources(table.benchmark, task, test=task in tasks))
         for name in config.members(target):

@@ -21,10 +21,10 @@ from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow.hours import TRAININGS
 
 TAIL = 16384  # bytes read from the end of a log
-END = 30  # lines shown of a failed job's log
-SKEW = 30  # seconds that a file system's clock may lag
+LOG_LINES = 30  # lines shown of a failed job's log
+CLOCK_SKEW_SECONDS = 30  # seconds that a file system's clock may lag
 MAX_NAMES = 3  # names per list
-MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
+SUMMARY_FILES = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 RERUN_HINT = (
     "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
@@ -151,7 +151,7 @@ class WorkflowRun:
         self.done[job.rule] += 1
         self.absent += self.touching and not all(map(os.path.exists, job.outputs))
         self.last = job.outputs or self.last
-        self.made += [path for path in job.outputs if MADE.search(path)]
+        self.made += [path for path in job.outputs if SUMMARY_FILES.search(path)]
         if job.training:
             self.trained.append(time.monotonic() - job.started)
         return job
@@ -242,7 +242,7 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
             size = file.seek(0, 2)
             file.seek(max(0, size - TAIL))
             text = file.read().decode(errors="replace")
-        return text.splitlines()[size > TAIL :] if Path(path).stat().st_mtime >= since - SKEW else []
+        return text.splitlines()[size > TAIL :] if Path(path).stat().st_mtime >= since - CLOCK_SKEW_SECONDS else []
     except OSError:
         return []
 
@@ -252,7 +252,7 @@ def failure(rule: str, outputs: list[str], logs: list[str], message: str | None,
     lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"]
     lines += [f"         {line}" for line in message.splitlines()] if message else []
     for log in logs:
-        if end := last_lines(log, since)[-END:]:
+        if end := last_lines(log, since)[-LOG_LINES:]:
             lines += [f"         the end of {log}:", *end]
     if len(lines) == 1:
         lines.append("         it wrote no log")

@@ -11,7 +11,7 @@ from synmask.pipeline.corpora.demo.table import RULES, VALUES, Node
 from synmask.pipeline.syntax.treebank import Tree
 
 LENGTHS = range(4, 31)
-DEEPEST = 8  # below, a part is made by its first rule
+MAX_DEPTH = 8  # below, a part is made by its first rule
 CONTRACTIONS = {("in", "dem"): "im", ("in", "das"): "ins"}
 
 
@@ -72,7 +72,7 @@ def drawn(
     fitting = [(rule, bound) for rule in RULES[name] if (bound := rule.bound(values)) is not None]
     if not fitting:
         return [(), ()]
-    fitting = fitting[:1] if depth > DEEPEST else fitting
+    fitting = fitting[:1] if depth > MAX_DEPTH else fitting
     [(rule, bound)] = rng.choices(fitting, [rule.weight for rule, _ in fitting])
     use = Use(rng, bound, depth)
     return [use.nodes(side, words) for side, words in zip(rule.sides, (GERMAN, ENGLISH), strict=True)]
