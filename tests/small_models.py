@@ -143,7 +143,7 @@ def corpus(tmp_path_factory):
 
 def fit(data, run, settings, *, keep, templates=(), processes=None, **training):
     """Train a German–English system with seed 1, or another one."""
-    from synmask.pipeline.options import TrainingOptions
+    from synmask.pipeline.arguments import TrainingOptions
     from synmask.pipeline.translation.train import train
 
     kwargs = {"keep": keep, "templates": templates, "processes": processes}

@@ -20,7 +20,7 @@ def demo_lines(tmp_path_factory):
 @pytest.fixture
 def tune(weights):
     """Fine-tune from the `weights` of the test's module; "dev" chooses the best epoch."""
-    from synmask.pipeline.options import TrainingOptions
+    from synmask.pipeline.arguments import TrainingOptions
     from synmask.pipeline.roberta.finetune import finetune
 
     def make(data, run, settings, seed=1, **overrides):

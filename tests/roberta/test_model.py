@@ -16,11 +16,11 @@ from sklearn.metrics import matthews_corrcoef
 
 from small_models import folder_of
 from synmask.options import GrammarOptions
+from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
-from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encode import encode_examples, joined
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.finetune import FineTuning, model_outputs

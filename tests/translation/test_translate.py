@@ -178,7 +178,9 @@ def test_a_beam_holds_no_more_than_its_size(models):
 def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("before\n")
     monkeypatch.setattr(Translator, "_translated", None)
-    monkeypatch.setattr("synmask.pipeline.text.lines.CHECKED_LINES", 2)  # the line is in the third part of the file
+    monkeypatch.setattr(
+        "synmask.pipeline.text.lines.CHECKED_LINES", 2
+    )  # the line is in the third part of the file
     with pytest.raises(UserError, match=r"/in, line 5: longer than 1024 sub-words; split the sentence$"):
         written([models / "plain.pt"], ["a", "", "bb", "d", "a " * 1100, "a"], batch=2)
     assert (tmp_path / "out").read_text() == "before\n"

@@ -325,7 +325,7 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("".join(f"line {number}\n" for number in range(5000)))
     text = terminal.failure("train", ["results/x"], [str(log), "nowhere.log"], None)
-    assert text.count("\nline ") == terminal.END
+    assert text.count("\nline ") == terminal.LOG_LINES
     assert "line 4999" in text
     assert "nowhere.log" not in text
     assert "it wrote no log" in terminal.failure("train", ["x"], ["nowhere.log"], None)

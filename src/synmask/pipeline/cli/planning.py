@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from synmask.pipeline.arguments import Whole
 from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import check_named, laid_over
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Whole
 
 
 def plan(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from synmask.pipeline.arguments import AS_WHOLE, CountOption, OneOrMore, Threads, Whole
 from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.options import AS_WHOLE, CountOption, OneOrMore, Threads, Whole
 
 if TYPE_CHECKING:
     from synmask.pipeline.translation.translate import Candidate

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from synmask.pipeline.arguments import CountOption
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import check_named, laid_over
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.options import CountOption
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow

@@ -1,4 +1,4 @@
-"""Which file and key to name for a wrong value: where it is written, or the user's key that causes the fault."""
+"""The file and key to name for a wrong value: where it is written, or the user's key that causes it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def user_error(
 
     Args:
         values: the configuration as given: the files in order, overridden by --config.
-        check: raises the fault. If given, a fault in the project's own files names the user's key that causes it.
+        check: raises the fault. If given, a fault in the project's files names the user's key that causes it.
             The project's files end where the first one comes last (`loading.project_files`).
     """
     files = [*map(str, files)]

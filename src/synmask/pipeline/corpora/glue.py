@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.files import UserError, read_lines
-from synmask.pipeline.options import CountOption, OneOrMore
 from synmask.pipeline.tasks import TASKS
 
 

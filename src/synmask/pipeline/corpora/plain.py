@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from synmask.pipeline.arguments import Json, OneOrMore, together
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.files import UserError, all_writing, read_pairs
-from synmask.pipeline.options import Json, OneOrMore, together
 
 
 def write_pair(

@@ -5,11 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from synmask.pipeline.arguments import Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Format, Split
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.corpora.plain import check_count, count_pairs
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Json, OneOrMore, Threads
 
 SPLITS = ("train", "valid", "test")
 

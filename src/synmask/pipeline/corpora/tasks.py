@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.files import UserError, line_key, read_lines, write_lines
-from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
 
 

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from synmask.pipeline.arguments import Json, Lowercase, OneOrMore, TrainJson, together
 from synmask.pipeline.config.run_info import TranslationInfo
 from synmask.pipeline.evaluation.bleu import read_texts, score
 from synmask.pipeline.evaluation.records import by_split, of_run
@@ -15,7 +16,6 @@ from synmask.pipeline.evaluation.sentences import (
     sentence_rows,
 )
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object, sha256
-from synmask.pipeline.options import Json, Lowercase, OneOrMore, TrainJson, together
 from synmask.pipeline.owner import check_owner
 from synmask.pipeline.text.overlap import overlaps
 

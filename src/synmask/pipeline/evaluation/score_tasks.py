@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synmask.pipeline.arguments import Json, OneOrMore, Parts, RunJson, TaskName, TrainJson, together
 from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.evaluation.records import made, of_run
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
 from synmask.pipeline.files import all_writing, json_text, sha256, write_json
-from synmask.pipeline.options import Json, OneOrMore, Parts, RunJson, TaskName, TrainJson, together
 from synmask.pipeline.tasks import TASKS
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import io
 import zipfile
 from pathlib import Path
 
+from synmask.pipeline.arguments import CountOption, OneOrMore, RunJson, together
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
-from synmask.pipeline.options import CountOption, OneOrMore, RunJson, together
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"

@@ -45,7 +45,8 @@ def model_card(
     scores = read_object(run / "scores.json") if (run / "scores.json").exists() else {}
     title = _title(scores or origin) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
-    head = FRONT_MATTER + yaml.safe_dump({"library_name": "transformers", "tags": tags} | header, sort_keys=False)
+    fields = {"library_name": "transformers", "tags": tags} | header
+    head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
     parts = [f"{head}---\n\n# {title}", _what(system), *_results(run, scores), *_training(run, scores)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from cyclopts import Parameter
 
+from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.evaluation.bleu import (
     COUNTS,
@@ -26,7 +27,6 @@ from synmask.pipeline.evaluation.bleu import (
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
-from synmask.pipeline.options import Lowercase
 from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.layout import pipes, signed

@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager, get_font
 
+from synmask.pipeline.arguments import Figure as Place
+from synmask.pipeline.arguments import Json, Labels, OneOrMore, labels_of, together
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.languages import note
-from synmask.pipeline.options import Figure as Place
-from synmask.pipeline.options import Json, Labels, OneOrMore, labels_of, together
 from synmask.pipeline.reporting.html import shown
 from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores

@@ -7,11 +7,11 @@ from statistics import fmean
 
 import pandas as pd
 
+from synmask.pipeline.arguments import Labels, OneOrMore, together
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Labels, OneOrMore, together
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,

@@ -14,10 +14,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
-from synmask.pipeline.options import Json
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS_FOLDER,

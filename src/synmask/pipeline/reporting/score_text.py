@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.evaluation import bleu
-from synmask.pipeline.options import Lowercase
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.text.tokenise import tokenise
 

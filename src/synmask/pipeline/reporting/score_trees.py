@@ -9,10 +9,10 @@ from typing import Any
 
 from tabulate import tabulate
 
+from synmask.pipeline.arguments import BY_HAND, RunJson
 from synmask.pipeline.evaluation.parseval import evaluate_files
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.files import all_writing, json_text
-from synmask.pipeline.options import BY_HAND, RunJson
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
 

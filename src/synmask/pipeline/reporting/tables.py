@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
@@ -17,7 +18,6 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import Json
 from synmask.pipeline.reporting import runs as results
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables

@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 from rich.cells import cell_len
 
+from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.options import OneOrMore
 from synmask.pipeline.reporting.html import part, render, shown, spread
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
+from synmask.pipeline.arguments import BY_HAND, Identity, Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import BY_HAND, Identity, Json, TrainingOptions
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import Sentences, SentenceStage, SentenceTask

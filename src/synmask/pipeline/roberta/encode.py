@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
+from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.files import UserError, line_key, write_json, writing
-from synmask.pipeline.options import CountOption, OneOrMore, TaskName
 from synmask.pipeline.roberta.encoded import (
     COLUMNS,
     NO_POSITION,

@@ -16,8 +16,7 @@ from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.predict import read_tuned
 from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.text.gpt2 import HEAD as MERGES_HEAD
-from synmask.pipeline.text.gpt2 import read_encoder, read_merges
+from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges
 
 USAGE = """# pip install torch transformers
 from transformers import pipeline
@@ -48,7 +47,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
         "config.json": json_text(_config(loaded, settings) | keys),
         "model.safetensors": packed(_state(model), {"format": "pt"}),
         "vocab.json": json_text(_vocabulary(loaded, weights)),
-        "merges.txt": "\n".join([MERGES_HEAD, *map(" ".join, read_merges(weights / "vocab.bpe")), ""]),
+        "merges.txt": "\n".join([HEADER, *map(" ".join, read_merges(weights / "vocab.bpe")), ""]),
         "tokenizer_config.json": json_text(
             {
                 "tokenizer_class": "RobertaTokenizer",

@@ -11,10 +11,10 @@ from fairseq import utils
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
+from synmask.pipeline.arguments import BY_HAND, Identity, Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.evaluation.task_scores import best_constant, score
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import BY_HAND, Identity, Json, Switch, TrainingOptions
 from synmask.pipeline.owner import owned
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import (

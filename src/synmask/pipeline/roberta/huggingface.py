@@ -17,7 +17,7 @@ from synmask.pipeline.files import (
     write_lines,
 )
 from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
-from synmask.pipeline.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
+from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges, tokenizer
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
 # Fixed values of fairseq's RoBERTa; the first ones are the defaults of a config.json.
@@ -182,4 +182,4 @@ def _write_vocabulary(source: Path, folder: Path, words: int) -> None:
     tokenizer(encoder, merges, f"{source}: its tokens and merges")  # stops if they do not fit
     write_lines(folder / "dict.txt", (f"{row} 0" for row in rows))
     write_json(folder / "encoder.json", encoder)
-    write_lines(folder / "vocab.bpe", [HEAD, *map(" ".join, merges)])
+    write_lines(folder / "vocab.bpe", [HEADER, *map(" ".join, merges)])

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from synmask.pipeline.arguments import BY_HAND, Identity, OneOrMore, Threads, on_gpus, together
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.files import UserError, json_text, machine_fault, read_object, write_all_lines
-from synmask.pipeline.options import BY_HAND, Identity, OneOrMore, Threads, on_gpus, together
 from synmask.pipeline.owner import check_owner, check_start
 from synmask.pipeline.roberta.encoded import read_fitting, read_syntax
 from synmask.pipeline.roberta.finetune import answered, model_outputs, new_model

@@ -14,9 +14,9 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
+from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.files import UserError, read_lines
-from synmask.pipeline.options import BY_HAND, Identity, Json, OneOrMore, TrainingOptions
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.text import gpt2

@@ -18,7 +18,7 @@ TEMPERATURE = 0.1
 PHRASE_SHARE = 0.15  # share of the heads that the phrase loss samples
 INSIDE, OUTSIDE = 3, 10  # maximum distance from the head, and from its phrase
 OTHERS = 10  # negatives of the phrase loss
-MAX_SUBTREE_TOKENS = 10  # maximum number of tokens of a subtree
+MAX_SUBTREE = 10  # maximum number of tokens of a subtree
 SHIFTED = 30  # negatives of the tree loss
 COUNTED_NEGATIVES = 3  # negatives that count
 EPSILON = 1e-6
@@ -87,7 +87,7 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
     chosen = []
     for head in _heads(heads):
         first, last = found[head]
-        if heads[head] == head or last - first >= MAX_SUBTREE_TOKENS:
+        if heads[head] == head or last - first >= MAX_SUBTREE:
             continue
         ends = [last, last + 1, last - 1] if last - first > 2 else [last, last + 1]
         moved = [span for end in ends for span in _moved(head, first, end, inner[0], inner[-1])]
@@ -160,7 +160,7 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
     """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span.
 
     A span's vector is a weighted mean, by the head's attention to its tokens (a softmax of dot products). The
-    sum is over the COUNTED_NEGATIVES negatives.
+    sum is over the COUNTED_NEGATIVES hardest negatives.
 
     Args:
         features: (B, n, d).
@@ -168,8 +168,8 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
     """
     tokens = features.flatten(0, 1)
     anchor = tokens[anchors]  # (T, d)
-    # All spans contain the anchor and have at most MAX_SUBTREE_TOKENS + 1 tokens: a window around it covers them.
-    around = torch.arange(-MAX_SUBTREE_TOKENS, MAX_SUBTREE_TOKENS + 1, device=tokens.device) + anchors[:, None]
+    # All spans contain the anchor and have at most MAX_SUBTREE + 1 tokens: a window around it covers them.
+    around = torch.arange(-MAX_SUBTREE, MAX_SUBTREE + 1, device=tokens.device) + anchors[:, None]
     window = tokens[around.clamp(0, len(tokens) - 1)]  # (T, W, d)
     products = torch.einsum("td,twd->tw", anchor, window)
 

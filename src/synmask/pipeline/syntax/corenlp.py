@@ -13,12 +13,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from synmask.pipeline import files
+from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.config.base import WITH_JARS, Language
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.languages import shortest
-from synmask.pipeline.options import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.sections import Lengths
 from synmask.pipeline.files import UserError, all_writing, read_pairs
-from synmask.pipeline.options import Json
 
 LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl
 

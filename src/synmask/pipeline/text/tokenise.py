@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from synmask.pipeline import languages
+from synmask.pipeline.arguments import Json, Threads
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.options import Json, Threads
 from synmask.pipeline.text import segment
 from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer, Tokenizer
 from synmask.pipeline.text.parallel import map_lines

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
+from synmask.pipeline.arguments import Source, Target
 from synmask.pipeline.files import UserError, all_renamed, named_reads, read_lines
-from synmask.pipeline.options import Source, Target
 from synmask.pipeline.text.reserved import misread
 
 

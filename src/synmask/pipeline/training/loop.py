@@ -19,9 +19,9 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
+from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads, write_json, writing
 from synmask.pipeline.gpus import lease, workers
-from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.owner import training_digest
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints

@@ -11,9 +11,7 @@ import torch
 from fairseq.data import Dictionary
 from pydantic import Field
 
-from synmask.pipeline.config.sections import ModelText, RunSettings, Tokens
-from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines, read_object
-from synmask.pipeline.options import (
+from synmask.pipeline.arguments import (
     BY_HAND,
     CountOption,
     Identity,
@@ -23,6 +21,8 @@ from synmask.pipeline.options import (
     Target,
     Whole,
 )
+from synmask.pipeline.config.sections import ModelText, RunSettings, Tokens
+from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines, read_object
 from synmask.pipeline.owner import check_owner, owned, training_digest
 from synmask.pipeline.text.bpe import frequent, splitter_of
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save, trained

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
-from synmask.pipeline.options import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
 from synmask.pipeline.owner import check_owner
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe

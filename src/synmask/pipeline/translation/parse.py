@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from synmask.pipeline.arguments import BY_HAND, CountOption, Identity, Threads, on_gpus
 from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
-from synmask.pipeline.options import BY_HAND, CountOption, Identity, Threads, on_gpus
 from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer

@@ -12,9 +12,9 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from pydantic import Field
 
+from synmask.pipeline.arguments import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
-from synmask.pipeline.options import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity

@@ -55,7 +55,9 @@ STOPPED_AND_SAVED = "stopped by a signal, and saved"
 STOPPED_BEFORE = "stopped by a signal before"
 # States that more memory or time does not help against
 SAME_REQUEST_STATES = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
-NO_CONTROLLER = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
+NO_CONTROLLER = (
+    "Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable",
+)  # fmt: skip
 
 
 def adopt() -> None:

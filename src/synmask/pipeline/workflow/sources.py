@@ -30,7 +30,7 @@ UNCOUNTED = {
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
     "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
     "synmask.pipeline.gpus": "reserves devices",
-    "synmask.pipeline.options": "reads the words of a command",
+    "synmask.pipeline.arguments": "reads the words of a command",
     "synmask.pipeline.owner": "refuses a model of another run",
     "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
     "synmask.pipeline.provenance": "versions and commits: notes on a result",

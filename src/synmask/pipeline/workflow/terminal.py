@@ -242,7 +242,8 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
             size = file.seek(0, 2)
             file.seek(max(0, size - TAIL))
             text = file.read().decode(errors="replace")
-        return text.splitlines()[size > TAIL :] if Path(path).stat().st_mtime >= since - CLOCK_SKEW_SECONDS else []
+        old = Path(path).stat().st_mtime < since - CLOCK_SKEW_SECONDS
+        return [] if old else text.splitlines()[size > TAIL :]
     except OSError:
         return []
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.sections import Generate
 from synmask.pipeline.corpora.demo.derivation import Side, sentence
 from synmask.pipeline.files import write_all_lines
-from synmask.pipeline.options import Json
 
 
 def distinct(sizes: Mapping[str, int], draw: Callable[[], Any], key: Callable[[Any], Hashable]) -> Iterator:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
 from synmask.pipeline.corpora import tasks
 from synmask.pipeline.corpora.demo import distinct, parsed_files
@@ -21,7 +22,6 @@ from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_o
 from synmask.pipeline.corpora.demo.inflection import ENGLISH
 from synmask.pipeline.corpora.demo.table import RULES, Node
 from synmask.pipeline.files import write_all_lines, write_lines
-from synmask.pipeline.options import Json
 
 # Of labels
 WEIGHTS = {"acceptability": (1, 1), "paraphrase": (1, 2), "entailment": (1, 1, 1), "predicate": (1,)}
