@@ -48,7 +48,7 @@ def set_user_and_cache() -> None:
         os.environ["USER"] = str(os.getuid())
     cache = get_appdirs().user_cache_dir
     with suppress(OSError):
-        if os.path.isabs(cache):  # not "~/…" where nobody knows what ~ is
+        if os.path.isabs(cache):  # expanduser leaves "~/…" if there is no home folder
             os.makedirs(cache, exist_ok=True)
     if not (os.path.isabs(cache) and os.access(cache, os.W_OK | os.X_OK)):
         os.environ["XDG_CACHE_HOME"] = os.path.abspath(".snakemake/cache")
@@ -144,7 +144,7 @@ class LogHandler(LogHandlerBase):
             self.run.interrupted = True
             self._say("stopping: trainings save where they are")
         elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
-            pass  # workflow/compat_slurm.py says it with what the job then asks for
+            pass  # workflow/compat_slurm.py prints it, with the job's new request
         elif record.levelno < WARNING and self.executing and not text.startswith(SHOWN_PREFIXES):
             pass
         elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):

@@ -8,7 +8,7 @@ from typing import Any
 
 __version__ = "0.2.0"
 
-_FROM = {  # loaded when it is asked for: the pipeline's configuration needs no PyTorch
+_FROM = {  # loaded on first access: the pipeline's configuration needs no PyTorch
     "synmask.encoder": ("GuidedEncoder",),
     "synmask.guides": ("Guide", "Shape", "Syntax", "build_guide"),
     "synmask.guides.distance": ("DistanceGuide",),

@@ -26,7 +26,7 @@ def computed(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None)
     device = x.device.type
     if torch.is_autocast_enabled(device):
         kind = torch.get_autocast_dtype(device)
-        with torch.autocast(device, enabled=False):  # it would undo what `lacking` asks for
+        with torch.autocast(device, enabled=False):  # autocast would undo the choice of float32
             return computed(function, *_cast(kind, x, *others))
     if lacking(x):
         return function(*_cast(torch.float32, x, *others)).to(x.dtype)

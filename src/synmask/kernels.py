@@ -1,4 +1,4 @@
-"""C++ operators, which are built at set-up where a compiler is (setup.py)."""
+"""C++ operators, built at set-up if there is a compiler (setup.py)."""
 
 import sys
 import warnings
@@ -13,7 +13,7 @@ from types import ModuleType
 def load(package: str, source: Path) -> bool:
     """Load the operators of `source`, the kernel.cpp of `package`.
 
-    Returns False where there are none of the present source for the present PyTorch.
+    Returns False if none were built from this source for this PyTorch.
     """
     try:
         built_from = _module(package).SOURCE

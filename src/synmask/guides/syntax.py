@@ -60,7 +60,7 @@ class SyntaxGuide(Guide):
         line = ancestors(words, most)
         known = line[0] != NO_POSITION
         relation = x.new_zeros((*known.shape, known.size(1)), dtype=torch.uint8)
-        taken = same(line[0], line[0])  # the own word
+        taken = same(line[0], line[0])  # the token's own word
 
         def mark(pairs: Tensor, number: int) -> None:
             nonlocal taken

@@ -44,7 +44,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     """A whole number; cyclopts by itself rounds 1.5.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not re.fullmatch("[+-]?[0-9]{1,99}", tokens[0].value):
         raise ValueError("must be a whole number")
@@ -99,7 +99,7 @@ Identity = Annotated[
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
-BY_HAND: Mapping[str, Any] = {}  # the run of a step that is a part of none; a worker takes no mapping proxy
+BY_HAND: Mapping[str, Any] = {}  # no run: a call by hand; not a mapping proxy, since workers pickle it
 
 TaskName = Annotated[str, Parameter(help="cola, rte, …")]
 Parts = Annotated[OneOrMore[str], Parameter(help="Names of the parts, such as dev.")]
@@ -129,7 +129,7 @@ class TrainingOptions:
 
 
 def on_gpus(function: Callable[..., T]) -> Callable[..., T]:
-    """Give a function the option `gpus`: how many it has to itself (`gpus.lease`)."""
+    """Add the option `gpus` to a verb: the number of GPUs that it leases (`gpus.lease`)."""
 
     @wraps(function)
     def leasing(*, gpus: int = 0, **given: Any) -> T:
@@ -144,7 +144,7 @@ def on_gpus(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def together(**lists: Sequence) -> list[tuple]:
-    """Zip options that must have equally many values.
+    """Zip options that must have the same number of values.
 
     Raises:
         UserError: the numbers of values differ.

@@ -31,7 +31,7 @@ NO_MEMORY = re.compile(
     r"out of memory|can(no|')t allocate memory|std::bad_alloc|failed to map segment|can't start new thread",
     re.I,
 )
-# Modules, and what they do when the system refuses something without naming a file
+# Module → what it was doing, for errors that name no file
 ACTIONS = {
     "multiprocessing.synchronize": "making a lock between processes, in /dev/shm",
     "multiprocessing.shared_memory": "making memory that processes share, in /dev/shm",
@@ -55,7 +55,7 @@ class UserError(Exception):
 
 
 def without_passwords(text: str) -> str:
-    """Text in whose URLs neither a name and a password nor what follows "?" is to be seen.
+    """The text with user names, passwords and queries masked in its URLs.
 
     >>> without_passwords("cannot fetch https://me:secret@example.org/a.tgz?key=1 (no answer)")
     'cannot fetch https://***@example.org/a.tgz?*** (no answer)'
@@ -74,7 +74,7 @@ class TryAgain(UserError):
 
 
 def machine_fault(error: BaseException) -> str | None:
-    """One line for what the machine refused: space, permission, memory; None for any other error."""
+    """One line for a fault of the machine (disk space, permission, memory); None for any other error."""
     if text := _out_of_memory(error):
         where = "on the GPU" if "CUDA" in text else "for this job"
         return (
@@ -87,7 +87,7 @@ def machine_fault(error: BaseException) -> str | None:
 
 
 def _done_at(error: OSError) -> str:
-    """The action during which the system refused something without a file's name."""
+    """What was being done when the system raised an error without a file name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):
         for name, what in ACTIONS.items():
@@ -98,7 +98,7 @@ def _done_at(error: OSError) -> str:
 
 
 def _out_of_memory(error: BaseException | None) -> str | None:
-    """The text of the error, or of one behind it, if that says that memory is out."""
+    """The text of the error, or of one of its causes, if it reports a lack of memory."""
     while error is not None:
         text = str(error)
         if isinstance(error, MemoryError) or NO_MEMORY.search(text):
@@ -137,7 +137,7 @@ def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
             yield list(places)
             written = {new: path for new, path in places.items() if new != path}
             for temporary in written:
-                with open(temporary, "rb") as handle:  # some file systems say only here that they are full
+                with open(temporary, "rb") as handle:  # some file systems report a full disk only here
                     os.fsync(handle.fileno())
             for temporary, path in written.items():
                 os.replace(temporary, path.resolve())
@@ -152,7 +152,7 @@ def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _beside(path: Path, host: str) -> Path:
-    """A name beside `path`, or beside what this link leads to; `path` itself if that is no regular file."""
+    """A name beside `path`, or beside its target if it is a link; `path` itself if it is no regular file."""
     if path.exists() and not path.is_file():
         return path
     path = path.resolve()
@@ -167,7 +167,7 @@ def _beside(path: Path, host: str) -> Path:
 
 @contextmanager
 def named_errors(*paths: Path) -> Iterator[None]:
-    """Failures to write in the block name `paths`: neither write(2) nor NumPy says which file it was."""
+    """Make write errors in the block name `paths`: those of write(2) and NumPy name no file."""
     try:
         yield
     except OSError as error:
@@ -179,7 +179,7 @@ def named_errors(*paths: Path) -> Iterator[None]:
 
 @contextmanager
 def named_reads(path: str | Path) -> Iterator[None]:
-    """Failures to read in the block name `path`: read(2) does not."""
+    """Make read errors in the block name `path`: those of read(2) name no file."""
     try:
         yield
     except OSError as error:
@@ -189,7 +189,7 @@ def named_reads(path: str | Path) -> Iterator[None]:
 
 
 def raise_unreadable(path: str | Path, error: Exception) -> None:
-    """Raise the failure to read `path` that is behind a reader's `error`; return if its content is at fault.
+    """Raise the read failure behind a reader's `error`; return if the content of `path` is at fault.
 
     A disk, a network or a permission that fails says nothing about a file's content. Readers may hide such a
     failure, so all bytes are read once more.
@@ -199,7 +199,7 @@ def raise_unreadable(path: str | Path, error: Exception) -> None:
     """
     behind = error if isinstance(error, OSError) else error.__context__
     with named_reads(path):
-        # Content alone makes readers look before a file's start (EINVAL), or say a fault of their own
+        # Bad content makes readers seek before the file's start (EINVAL) or raise errors of their own
         if isinstance(behind, OSError) and behind.errno not in (None, errno.EINVAL):
             raise behind from None
         sha256(path)
@@ -289,7 +289,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def line_key(text: str) -> str:
-    """A text as the key of what is known of it, the same before and after it was a line of a file.
+    """A key for a text, the same before and after the text was a line of a file.
 
     `read_lines` drops a byte order mark at a file's start and a carriage return at a line's end.
     """
@@ -299,7 +299,7 @@ def line_key(text: str) -> str:
 def _opened_to_read(path: Path) -> IO[bytes]:
     if str(path) not in STDIN_NAMES:
         return open(path, "rb")
-    if sys.stdin is None:  # else another file may have its number by now
+    if sys.stdin is None:  # otherwise another file may have descriptor 0
         raise UserError("standard input is closed; give a file, or a pipe")
     return open(0, "rb", closefd=False)
 
@@ -399,7 +399,7 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
     Raises:
         UserError: no such file, or of another kind; the message ends with `advice`.
     """
-    import pandas as pd  # here: it takes 0.4 s, and most steps read no table
+    import pandas as pd  # imported here: it takes 0.4 s, and most steps read no table
 
     try:
         with named_reads(path):

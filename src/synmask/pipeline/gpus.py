@@ -1,7 +1,7 @@
 """GPUs of one machine, shared by the jobs that Snakemake starts there side by side.
 
 Snakemake counts GPUs (`snakemake --resources gpu=4`) but does not say which job has which. A job that needs
-some takes a lock on each; the kernel lets go of it when the job ends, however it ends.
+some takes a lock on each; the kernel releases it when the job ends, in whatever way.
 """
 
 import os
@@ -44,7 +44,7 @@ def visible() -> list[str]:
 
 
 def _numbers() -> list[str]:
-    """The numbers of the GPUs of this machine; none if its driver does not say."""
+    """The numbers of this machine's GPUs; none if the driver does not list them."""
     query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     try:
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
@@ -54,11 +54,12 @@ def _numbers() -> list[str]:
 
 @contextmanager
 def lease(count: int) -> Iterator[list[str]]:
-    """Have `count` of the visible GPUs to oneself; the block, and what it starts, sees these alone.
+    """Lock `count` of the visible GPUs for the block; it and its child processes see only these.
 
-    Call it before CUDA is initialised. Waits until so many are free; where fewer are visible, takes them all.
-    With `count` 0, or without a GPU, nothing changes: a GPU that is there may be used, together with others.
-    Locks are a user's own, and within a SLURM job the job's own, whose GPUs may be counted from 0 again.
+    Call it before CUDA is initialised. Waits until that many are free; if fewer are visible, locks all of
+    them. With `count` 0, or without a GPU, nothing changes: an existing GPU may be used, shared with other
+    processes. Locks belong to the user and, within a SLURM job, to the job, whose GPUs may be numbered from 0
+    again.
 
     Raises:
         UserError: the folder of the locks belongs to another user.
@@ -84,7 +85,7 @@ def lease(count: int) -> Iterator[list[str]]:
 def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
     folder, reported = _folder(), False
     while True:
-        with ExitStack() as locks:  # all or none: two that wait for each other's second would wait for ever
+        with ExitStack() as locks:  # all or none, so that two waiting jobs cannot block each other
             if len(taken := _take(folder, gpus, count, locks)) == count:
                 held.push(locks.pop_all())
                 return taken

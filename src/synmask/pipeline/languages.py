@@ -1,4 +1,4 @@
-"""Language codes: of ISO 639, or tags that begin with one (zh-Hant, pt_BR); which are the same language."""
+"""Language codes (ISO 639, or tags such as zh-Hant and pt_BR), and which of them are the same language."""
 
 import sys
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Any
 LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
 DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
 
-# Codes, with their scripts, that need no look into the registry, which takes a tenth of a second to load.
+# Codes and their scripts that need no look-up: loading the registry takes a tenth of a second.
 PLAIN = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
 NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
 HAN = frozenset({"Hans", "Hant"})
@@ -24,7 +24,7 @@ def _tag(code: str) -> Any:
 
 
 def valid(code: str) -> bool:
-    """Whether it is the code of a language."""
+    """Whether `code` names a language."""
     if code in PLAIN:
         return True
     found = _tag(code)
@@ -61,7 +61,7 @@ def of_country(code: str) -> str | None:
     """The language of the country with this code of two letters; None where there is none, or English."""
     country = _tag(f"und-{code.upper()}") if len(code) == 2 else None
     right = country.maximize().language if country and country.is_valid() else "en"
-    return None if right == "en" else right  # the library says English, too, where it does not know
+    return None if right == "en" else right  # the library also returns English for unknown countries
 
 
 def name(code: str) -> str:
@@ -74,5 +74,5 @@ def name(code: str) -> str:
 
 @cache
 def note(words: str) -> None:
-    """Say something on stderr, once."""
+    """Print a note on stderr, once."""
     print(f"note: {words}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Whose a model is: a model file carries its run, and a step of a run compares it with its own."""
+"""Which run a model belongs to: a model file records its run, and a step compares that with its own run."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ from typing import Any
 from synmask.pipeline.files import UserError, json_text
 from synmask.pipeline.provenance import commit
 
-# The parts of a run that a step compares. A model also carries the commit, which may differ: a step that
-# comes later may be run by a later version whose changes do not concern the training.
+# The parts of a run that a step compares. A model also records the commit, which may differ: later steps may
+# run in a later version whose changes do not concern the training.
 COMPARED_KEYS = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
 
 
-# Parts of a training's stamp that tell it from another one; later code may go on with it.
+# Parts of a stamp that identify a training; code is not one of them, since later code may resume it.
 IDENTIFYING = ("settings", "seed", "data")
 
 
 def training_digest(stamp: Mapping[str, Any]) -> str:
-    """The mark that a run's train.json, model and hypotheses carry, so that none of them is another run's.
+    """The digest that a run's train.json, model and hypotheses record, to detect files of another run.
 
     Args:
         stamp: the training's, with settings, seed, and the checksum of its data.
@@ -28,20 +28,20 @@ def training_digest(stamp: Mapping[str, Any]) -> str:
 
 
 def owned(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The run that a model carries beside its weights; nothing if it was made by hand, without a run."""
+    """The run recorded in a model file; empty if the model was made by hand, without a run."""
     return {"run": {**run, "commit": commit()}} if run else {}
 
 
 def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *but: str) -> None:
-    """Compare the run that a model file carries with the run that reads it.
+    """Check that a model file belongs to the run that reads it.
 
     Args:
         path: of the model, for messages; `saved`: its contents.
-        run: the run that reads it; by hand there is none, and any model is fine.
+        run: the run that reads it; empty for a call by hand, which takes any model.
         but: parts of the run that are not compared.
 
     Raises:
-        UserError: it is another run's, or does not say whose it is.
+        UserError: it belongs to another run, or records none.
     """
     if not run:
         return
@@ -68,8 +68,8 @@ def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
 def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     """`check_owner` for the model.pt of the weights folder that the training of `run` starts from.
 
-    Only weights that were trained here must be this run's: fetched ones carry none, or that of where they
-    were trained.
+    Only weights that were trained here must belong to this run: fetched ones record none, or the run that
+    trained them elsewhere.
     """
     start = run.get("start", {})
     if "settings" in start:

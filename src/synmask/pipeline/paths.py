@@ -45,7 +45,7 @@ def filled(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
 
 
 def existing(pattern: str, results: Path = Path(RESULTS)) -> list[Path]:
-    """The folders or files in `results` that have the names which rules give them, sorted.
+    """The folders or files in `results` with names that rules give, sorted.
 
     Copies that people keep beside them have other names and do not count: seed1.old, seed01, de-en.bak.
 

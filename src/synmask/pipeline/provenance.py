@@ -17,7 +17,7 @@ PACKAGES = (
 )  # fmt: skip
 HERE = Path(__file__).resolve()
 ARCHIVED = HERE.with_name("commit.txt")
-GIT_REFUSALS = {  # words of git's → why the commit is unknown
+GIT_REFUSALS = {  # part of git's message → why the commit is unknown
     "did not match any file": "git does not track this copy",
     "dubious ownership": "git does not trust this clone of another user's: docs/slurm.md",
 }
@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """The name of the processor, and the widest vectors that it computes with, where Linux tells them.
+    """The processor's name and, if Linux lists them, its widest vector instructions.
 
     Libraries choose their loops by these instructions, and each rounds in its own way.
     """
@@ -51,12 +51,12 @@ def processor() -> str:
 
 
 def check_code(source: Path) -> None:
-    """Stop where the code that runs is not that of the clone whose rules run it.
+    """Stop if the running code is not that of the clone whose rules run it.
 
-    Its results would carry the digest of code that has not run. A copy of the same code may (in an image).
+    Results would record the digest of code that did not run. A copy of the same code (in an image) is fine.
 
     Args:
-        source: src/synmask of the clone; where the node that runs a job has none, nothing is compared.
+        source: src/synmask of the clone; if the job's node has none, nothing is compared.
 
     Raises:
         UserError: they differ.
@@ -74,9 +74,9 @@ def check_code(source: Path) -> None:
 
 
 def is_tried(package: str, tried: str) -> bool:
-    """Whether this version of another package is installed, which what we mend in it was tried with.
+    """Whether the installed version of a package is the one that our changes to it were tried with.
 
-    If not, a line on stderr says so: the package is then left as it is.
+    If not, a line on stderr says so, and the package is left unchanged.
     """
     installed = version(package)
     if installed != tried:
@@ -88,7 +88,7 @@ def is_tried(package: str, tried: str) -> bool:
 def commit() -> str:
     """The commit of this copy, with "+" behind it when tracked files differ; "unknown" and, in brackets, why.
 
-    Git is asked only if it tracks this very file: around an unpacked archive there may be another repository.
+    Git is used only if it tracks this file: an unpacked archive may lie inside another repository.
     An archive that `git archive` made names its commit in commit.txt (.gitattributes).
     """
     root = next((folder for folder in HERE.parents if (folder / ".git").exists()), None)
@@ -108,10 +108,10 @@ def commit() -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    """The answer of git about the repository at `root`.
+    """git's output for the repository at `root`.
 
-    Git refuses another user's repository, whose settings may name programs. If this file belongs to the same
-    user, that user's code runs already: then it is opened by name, for which git has no such rule.
+    Git refuses another user's repository, whose settings may name programs. If this file belongs to that
+    user, their code runs already: then the repository is named explicitly, which git accepts.
     """
     place = ["-C", root]
     if (root / ".git").stat().st_uid == HERE.stat().st_uid:

@@ -44,7 +44,7 @@ def app(*listed: str) -> App:
         group = Group(title, sort_key=next(numbers))
         for verb, place in verbs.items():
             kwargs = {"name": verb, "group": group, "sort_key": next(numbers)}
-            if listed:  # without what would import the verb
+            if listed:  # without arguments that would import the verb
                 kwargs |= {"help": _sentence(place) if title in listed else "", "show": title in listed}
             synmask.command(f"synmask.pipeline.{place}", **kwargs)
     rest = Group("Other", sort_key=next(numbers))
@@ -75,7 +75,7 @@ def _sentence(place: str) -> str:
 
 
 def _ends(_: Any, value: Any) -> None:
-    """Refuse what would be read until the memory is full."""
+    """Refuse endless devices: reading them would fill the memory."""
     for path in value if isinstance(value, tuple) else (value,):
         if isinstance(path, Path) and endless(path):
             raise UserError(f"{path}: a device that never ends; give a file")
@@ -87,7 +87,7 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else [*words]
-    for stream in (sys.stdout, sys.stderr):  # whatever the locale; paths come out as they came in
+    for stream in (sys.stdout, sys.stderr):  # UTF-8 in any locale; paths are printed as given
         if isinstance(stream, io.TextIOWrapper):
             errors = "surrogateescape" if stream is sys.stdout else "backslashreplace"
             stream.reconfigure(encoding="utf-8", errors=errors)
@@ -125,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 class _StandardOutput:
-    """A stream whose failures say which it is: write(2) names no file."""
+    """A stream whose errors name it: those of write(2) name no file."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -163,7 +163,7 @@ def _usage(error: CycloptsError) -> str:
 
     from synmask.pipeline.config.faults import first_fault, nearest
 
-    if isinstance(error, UnknownCommandError):  # whose own text takes the import of all verbs
+    if isinstance(error, UnknownCommandError):  # its own text would import all verbs
         return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))

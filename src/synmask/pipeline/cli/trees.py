@@ -97,11 +97,11 @@ def tree(
 
 
 def as_utf8(text: str) -> str:
-    """A word of the command line as UTF-8, as files are, whatever the locale takes it for."""
+    """A command-line argument decoded as UTF-8, like files, in any locale."""
     try:
         return os.fsencode(text).decode("utf-8")
     except UnicodeError:
-        if text.isprintable():  # without half characters: the terminal is of the locale
+        if text.isprintable():  # no stray surrogates: the terminal uses the locale's encoding
             return text
         raise UserError("the sentence is not UTF-8; set your terminal to it") from None
 

@@ -73,13 +73,14 @@ Int = Annotated[int, NUMBER]
 Rate = Annotated[float, Field(ge=0, lt=1), NUMBER]
 Count = Annotated[int, Field(gt=0, lt=2**63), NUMBER]
 Natural = Annotated[int, Field(ge=0), NUMBER]
-Seed = Annotated[int, Field(gt=0, lt=2**31), NUMBER]  # fairseq and NumPy add to it, and take 32 bits
+Seed = Annotated[int, Field(gt=0, lt=2**31), NUMBER]  # fairseq and NumPy add to it and need 32 bits
 Weight = Annotated[float, Field(ge=0), NUMBER]
 Beam = Annotated[int, Field(gt=0, le=1000), NUMBER]
 # an exponent
 LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False), NUMBER]
 Positive = Annotated[float, Field(gt=0), NUMBER]
-Megabytes = Annotated[int, Field(ge=256, le=100_000_000), NUMBER]  # else gigabytes or bytes are meant
+# other values were meant as gigabytes or bytes
+Megabytes = Annotated[int, Field(ge=256, le=100_000_000), NUMBER]
 Minutes = Annotated[int, Field(gt=0, le=366 * 24 * 60), NUMBER]
 Devices = Annotated[int, Field(gt=0, le=1024), NUMBER]
 Share = Annotated[float, Field(gt=0, lt=1), NUMBER]
@@ -153,10 +154,10 @@ def _mirror(place: str) -> str:
 
 
 def checked_language(code: str) -> str:
-    """The code, if it is of a language.
+    """The code, if it names a language.
 
     Raises:
-        ValueError: it is of none; where it is a country's, the message has the language's.
+        ValueError: it names none; for a country's code, the message suggests the language's.
     """
     if languages.valid(code):
         return code
@@ -239,14 +240,14 @@ class Section(BaseModel):
         return self.model_validate(merge(self.model_dump(), other.model_dump(exclude_unset=True)))
 
 
-# Keys that several sections have, with other defaults.
+# Keys that several sections have, with different defaults.
 Width = Annotated[Count, Field(description="width of the embeddings and layers")]
 FeedForward = Annotated[
     int, Field(gt=0, le=1_000_000, description="width inside feed-forward layers"), NUMBER
 ]
 Heads = Annotated[Count, Field(description="attention heads, which share the width evenly")]
 Epochs = Annotated[Count, Field(description="passes over the training set, at most")]
-# from about 1 on, nothing is learned: a slip
+# at about 1 and above, nothing is learned: a typo
 LearningRate = Annotated[float, Field(gt=0, le=10, description="peak of the learning rate"), NUMBER]
 Warmup = Annotated[int, Field(ge=0, lt=2**63, description="updates until this peak"), NUMBER]
 Decay = Annotated[Weight, Field(description="weight decay of Adam")]
@@ -265,7 +266,7 @@ Checksums = Annotated[
 
 
 def key(description: str, default: Any = ..., **bounds: Any) -> Any:
-    """A key of a section, and what it means; a class as `default` stands for its own defaults."""
+    """A key of a section with its description; a class as `default` stands for its own defaults."""
     kind = "default_factory" if callable(default) else "default"
     return Field(**{kind: default}, description=description, **bounds)
 

@@ -56,7 +56,7 @@ def _file_of(path: tuple, values: Values, sources: Mapping[str, Values]) -> str:
     """The last file that has the value in force at `path`, or else its section; "--config" if none has it."""
     while path and value_at(values, path) is MISSING:
         path = path[:-1]
-    if not path:  # no file has it: the one that people change
+    if not path:  # no file sets it: name the one that users edit
         return next(iter(sources), "--config")
     given = value_at(values, path)
     for file, values_of_file in reversed(sources.items()):
@@ -69,7 +69,7 @@ def _file_of(path: tuple, values: Values, sources: Mapping[str, Values]) -> str:
 def _written(path: tuple, values: Values) -> tuple:
     """The key that the value at `path` is inherited from: `path` itself, if it is there."""
     for place in _origins(path, values):
-        # of an item that a list lacks, the list
+        # for a missing item of a list, the list
         item = len(place) > 1 and isinstance(place[-1], int)
         if value_at(values, place[:-1] if item else place) is not MISSING:
             return place
@@ -92,7 +92,7 @@ def _origins(path: tuple, values: Values) -> Iterator[tuple]:
 
 
 def _cause(found: Fault, values: Values, project: Values, check: Callable[[Values], object]) -> tuple:
-    """The user's key without which `check` raises something else than `found`, or nothing; () if none is."""
+    """The user's key without which `check` no longer raises `found`; () if there is none."""
     for path, without in _without_one(values, project):
         try:
             check(without)
@@ -104,7 +104,7 @@ def _cause(found: Fault, values: Values, project: Values, check: Callable[[Value
 
 
 def _without_one(values: Values, project: Values) -> Iterator[tuple[tuple, dict]]:
-    """Each key that the project lacks or has with another value, and the values as the project has it."""
+    """Each key that the user adds or changes, and the values without this change."""
     for key, value in values.items():
         rest = {name: other for name, other in values.items() if name != key}
         if key not in project:

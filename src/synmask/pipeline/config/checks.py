@@ -18,11 +18,11 @@ from synmask.pipeline.config.table_plan import BASELINES, label_of
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.tasks import GENERATED, GLUE
 
-# Rows of tables and figures beside those of systems.
+# Rows of tables and figures that are not systems.
 FIXED_ROWS = (
     "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
 )  # fmt: skip
-# Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
+# Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
 RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
 DIRECTION_FOLDERS = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
 PROJECT_FOLDERS = {
@@ -61,7 +61,7 @@ def check(config: Config, published: Published) -> None:
 
 
 def _check_options(config: Config) -> None:
-    """A system's guide must have the options that a corpus lays over the system's."""
+    """A system's guide must have the options that a corpus overrides."""
     for corpus, entry in config.corpora.items():
         for name, directions in entry.options.items():
             path = ("corpora", corpus, "options", name)
@@ -187,7 +187,7 @@ def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> 
 
 
 def _check_table(config: Config, published: Published, path: tuple, table: Table) -> None:
-    """A table has rows and columns that something fills."""
+    """A table needs rows and columns with numbers in them."""
     if table.benchmark:
         check_known((*path, "benchmark"), "benchmark", table.benchmark, config.benchmarks)
         for task in table.tasks or ():
@@ -263,7 +263,7 @@ def _check_folders(config: Config) -> None:
 
 
 def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
-    """Reject a name that an earlier entry has, or makes."""
+    """Reject a name that an earlier entry has or generates."""
     seen = set()
     for path, name in named:
         if name in seen:

@@ -100,7 +100,7 @@ def one_line(error: ValidationError, values: Any) -> str:
 
 
 def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
-    """The first unknown key that pydantic found, or else the fault that lies deepest.
+    """The first unknown key that pydantic found, or else the most deeply nested fault.
 
     Args:
         values: the values that were checked.

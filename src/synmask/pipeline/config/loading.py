@@ -19,22 +19,22 @@ from synmask.pipeline.files import UserError
 S = TypeVar("S", bound=Section)
 
 
-# Keys that say what a corpus' text is; all go when a corpus in `based_on` brings a text of its own.
+# Keys that define a corpus' text; a corpus with a text of its own inherits none of them.
 TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "sentence")
 
 
 def project_files(folder: str | Path = "") -> list[str]:
-    """The files of the project's configuration, each laid over those before it.
+    """The files of the project's configuration; each overrides those before it.
 
-    config.yaml, which people change, lies over config/*.yaml. It also comes first, so that lists of names
-    begin with its own.
+    config.yaml, which users edit, overrides config/*.yaml. It also comes first, so that lists of names begin
+    with its entries.
     """
     main_file = os.path.join(folder, "config.yaml")
     return [main_file, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), main_file]
 
 
 def read_all(files: Iterable[str | Path]) -> dict[str, Any]:
-    """The values of these files, each laid over those before it.
+    """The values of these files; each overrides those before it.
 
     Raises:
         UserError: as `read_yaml`.
@@ -49,8 +49,8 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     """Check the merged configuration `values`.
 
     Args:
-        files: what it was read from, each file laid over those before it; they are read again to say in which
-            of them a fault lies. The project's end where the first of them comes last (`project_files`).
+        files: its sources, each overriding those before it; they are read again to name the file of a fault.
+            The project's files end where the first one is repeated (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
@@ -121,14 +121,14 @@ def read_section(path: str | Path, kind: type[S]) -> S:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """These keys and values; none where there should be some: validation reports that with its place."""
+    """`value` if it is a mapping, otherwise {}: validation reports the fault with its place."""
     return value if isinstance(value, Mapping) else {}
 
 
 def _inherit(values: Mapping[str, Any]) -> dict:
-    """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding.
+    """Let each corpus inherit from its `based_on`, and that from the common training and decoding.
 
-    Likewise benchmarks, and their tasks over what these share.
+    Likewise benchmarks, and tasks from their benchmark.
     """
     common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
     benchmarks, corpora = _mapping(values.get("benchmarks")), _mapping(values.get("corpora"))
@@ -166,7 +166,7 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
 
 
 def _inherit_tasks(entry: Any, shared: Mapping[str, Any]) -> Any:
-    """A benchmark with what is shared below its own, whose tasks have its `finetuning` below them."""
+    """A benchmark that inherits `shared`, and whose tasks inherit its `finetuning`."""
     if not isinstance(entry, Mapping):
         return entry
     below, tasks = _mapping(entry.get("finetuning")), entry.get("tasks")

@@ -11,7 +11,7 @@ MERGE = "tag:yaml.org,2002:merge"  # the key <<
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ten times as fast, if libyaml is there
-    """YAML that refuses a key given twice, which YAML itself lets pass, and says in which line."""
+    """A loader that refuses a key given twice, which PyYAML accepts, and names the line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()

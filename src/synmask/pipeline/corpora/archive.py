@@ -38,7 +38,7 @@ MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes 
 def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> list[Path]:
     """Write `members` of a .tgz or .zip file under `folder` by their base names; return their paths.
 
-    Only regular files are written, and only those that were asked for.
+    Only regular files are written, and only those in `members`.
 
     Raises:
         UserError: no such file, not an archive, damaged, or changed since it was first fetched; or a member
@@ -95,7 +95,7 @@ def check_recorded(path: Path) -> None:
 
 
 def mistaken(path: Path, name: str, kind: str = "") -> str | None:
-    """Why a file is not what its name says, judged by its first bytes; None if it may be.
+    """Why a file's first bytes contradict its name; None if they do not.
 
     Args:
         kind: the type that the server gave; "" for a copy.
@@ -124,7 +124,7 @@ def mistaken(path: Path, name: str, kind: str = "") -> str | None:
 
 
 def incomplete(path: Path, name: str) -> str | None:
-    """Why an archive that is named `name` is not whole, once all of it was read; None if it is, or is none.
+    """Why the archive `name` is incomplete, after reading all of it; None if it is complete or no archive.
 
     Raises:
         OSError: it cannot be read.
@@ -138,7 +138,7 @@ def incomplete(path: Path, name: str) -> str | None:
         elif suffix == ".zip":
             with zipfile.ZipFile(path) as packed:
                 damage = packed.testzip()
-    except RuntimeError:  # it takes a password, or more than Python's reader: `unpack` says so
+    except RuntimeError:  # encrypted, or compressed by an unsupported method: `unpack` reports it
         return None
     except (OSError, *BROKEN) as error:
         raise_unreadable(path, error)

@@ -28,7 +28,7 @@ CHUNK = 1 << 20  # bytes
 
 
 class _Refused(Exception):
-    """Why a file cannot be had; `fetch` adds whose it is and what to do."""
+    """Why a file cannot be fetched; `fetch` adds the corpus' name and advice."""
 
 
 class _Interrupted(Exception):
@@ -71,7 +71,7 @@ def fetch(
         finally:
             if part.exists() and not part.stat().st_size:
                 part.unlink()
-            lock.unlink(missing_ok=True)  # one that waits for it makes another
+            lock.unlink(missing_ok=True)  # a waiting process creates a new one
     if not sys.stderr.isatty():
         print(f"{name}: fetched {output}, {output.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
 
@@ -82,14 +82,14 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
     if sha256 is None and record.exists():
         sha256 = recorded(record)
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
-    if sha256 is None or part.is_symlink():  # nothing would tell whether it fits
+    if sha256 is None or part.is_symlink():  # nothing could verify the result
         part.unlink(missing_ok=True)
     elif output.is_file() and files.sha256(output) == sha256:
         return
     with files.named_errors(output), open(part, "a+b") as handle:
         kind = _receive(name, place, handle, sha256)
         handle.flush()
-        os.fsync(handle.fileno())  # some file systems say only here that they are full
+        os.fsync(handle.fileno())  # some file systems report a full disk only here
     if (got := files.sha256(part)) != sha256:
         wrong = mistaken(part, output.name, kind) or incomplete(part, output.name)
         if sha256 is not None:
@@ -102,7 +102,7 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
 
 
 def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -> str:
-    """Write the whole file into `part`, which may have its beginning → its type, as a server says."""
+    """Complete `part`, which may hold the file's beginning → the file's type according to the server."""
     if isinstance(place, Path):
         _copy(place, part)
         return ""
@@ -147,15 +147,15 @@ def _copy(source: Path, part: BinaryIO) -> None:
             raise _Refused(f"{path}: no such {'file' if path == source else 'folder'}")
     part.truncate(0)
     with open(source, "rb") as whole:
-        shutil.copyfileobj(whole, part)  # copyfile says of a full disk that `source` is on it
+        shutil.copyfileobj(whole, part)  # on a full disk, copyfile would name `source`
 
 
 def _download(name: str, url: str, part: BinaryIO, *, checked: bool) -> str:
-    """Fetch the rest of a file → its type, as the server says.
+    """Fetch the rest of a file → its type according to the server.
 
     Args:
         checked: a checksum will tell whether the parts of several attempts are of one file. Otherwise an
-            attempt continues another only where the server says so of the file's tag or date.
+            attempt continues another only if the server confirms the file's tag or date.
     """
     seen: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
@@ -171,7 +171,7 @@ def _download(name: str, url: str, part: BinaryIO, *, checked: bool) -> str:
 
 
 def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked: bool) -> str:
-    """Fetch the rest of a file; `seen`: its version and size so far, to know another file."""
+    """Fetch the rest of a file; `seen`: its version and size so far, to detect a changed file."""
     if not checked and not seen.get("version"):
         part.truncate(0)
     offset = part.seek(0, os.SEEK_END)

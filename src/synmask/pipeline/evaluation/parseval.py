@@ -130,7 +130,7 @@ def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
     if not view.scored.any():
         return None
     keys, times = view.distinct(view.spans)
-    tree = _Found("induced", view, view.induced, keys, times)
+    tree = _Matches("induced", view, view.induced, keys, times)
     right = np.isin(view.counted(view.induced), keys)
     return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
@@ -147,7 +147,7 @@ def _score(view: View) -> tuple[dict, dict]:
         raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
     gold, times = view.distinct(view.spans)
     expected = view.per_sentence(gold, times)
-    trees = [_Found(name, view, spans, gold, times) for name, spans in _trees(view)]
+    trees = [_Matches(name, view, spans, gold, times) for name, spans in _trees(view)]
     result = {
         "sentences": int(view.scored.sum()),
         "skipped": int((~view.scored).sum()),
@@ -164,8 +164,8 @@ def _score(view: View) -> tuple[dict, dict]:
     return result, counts
 
 
-class _Found:
-    """The gold spans that a kind of tree finds.
+class _Matches:
+    """The gold spans that one kind of tree contains.
 
     Attributes:
         hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
@@ -224,7 +224,7 @@ def _percent(part: float, whole: float) -> float:
     return float(100 * part / whole) if whole else 100.0
 
 
-def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[str, dict[str, float]]:
+def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Matches]) -> dict[str, dict[str, float]]:
     """The most frequent label first. A constituent with several labels (a unary chain) counts for each."""
     keys = view.counted(view.spans)
     names, label = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)

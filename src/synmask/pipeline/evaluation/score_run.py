@@ -76,12 +76,12 @@ def score_run(
 
 
 def _checked(hypothesis: Path, train: Path, run: TranslationInfo) -> dict[str, Any]:
-    """All that `decode` says of a hypothesis, once it is clear that all parts are of one run.
+    """The metadata that `decode` wrote beside a hypothesis, after a check that all parts are of one run.
 
-    Older versions say less; what they do not say is not checked.
+    Files of older versions have less metadata; what is missing is not checked.
 
     Raises:
-        UserError: the hypothesis is another run's, or one of its files or `train` is.
+        UserError: the hypothesis, one of its files or `train` belongs to another run.
     """
     metadata, path = read_object(f"{hypothesis}.json"), Path(f"{hypothesis}.json")
     if whose := metadata.pop("run", None):

@@ -1,4 +1,4 @@
-"""Whether two systems differ, over test sentences and over seeds; by how much; how many seeds could tell."""
+"""Whether and by how much two systems differ, over sentences and over seeds; the seeds needed to tell."""
 
 import math
 from bisect import bisect_left
@@ -12,7 +12,7 @@ from synmask.pipeline.evaluation.bootstrap import ROUNDING, SAMPLES, f1, paired_
 
 LEVEL = 0.05
 POWER = 0.8
-MAX_SEEDS = 10_000  # seeds
+MAX_SEEDS = 10_000
 
 
 class Certainty(NamedTuple):
@@ -61,7 +61,7 @@ def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effec
     The test is Welch's, two-sided, or Student's against a constant. Without any spread, p is 1 for equal
     means, else 0.
     """
-    from scipy import stats  # here, because it takes a second
+    from scipy import stats  # imported here: it takes a second
 
     sides = [system] if isinstance(rival, float | int) else [system, rival]
     difference = fmean(system) - (rival if len(sides) == 1 else fmean(rival))

@@ -18,7 +18,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
 
-SAMPLES = 10_000  # of a test: Holm's correction asks for small p
+SAMPLES = 10_000  # of a test: Holm's correction needs small p
 RELEVANT = {"sacrebleu": 0.5, "perplexity": -0.1}  # gains, if the paper names none; of F1 and heads:
 RELEVANT_POINTS = 5.0
 Verdict = Literal["holds", "does not hold", "cannot tell"]

@@ -203,7 +203,7 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
             return [font, other.name]
     boxes = " ".join(map(chr, sorted(lacking)[:10])) + (" …" if len(lacking) > 10 else "")
     note(f"no font here has {boxes}, so a figure shows boxes; install one, such as Debian's fonts-noto-cjk")
-    warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said once
+    warnings.filterwarnings("ignore", "Glyph .* missing from font")  # reported once
     return [font]
 
 

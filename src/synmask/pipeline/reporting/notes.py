@@ -146,7 +146,7 @@ def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
 
 
 def _equal(plan: Plan, runs: pd.DataFrame) -> str:
-    """Runs of one cell that differ in nothing but the seed they name."""
+    """Runs of one cell that differ in their seed's name only."""
     parts = []
     answers = "answers" if "glue" in plan["metrics"] else "translations"
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
@@ -185,7 +185,7 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
 
 
 def _listed(what: str, values: Iterable[object], between: str = ", ") -> str:
-    """All that is known of these, each once; "" if nothing is."""
+    """The known values, each once; "" if there are none."""
     values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
     return f"{what}: {between.join(values)}." if values else ""
 

@@ -124,7 +124,7 @@ class SentenceTask(FairseqTask):
         self.datasets, self.longest = {**datasets}, longest
 
     def load_dataset(self, split: str, **kwargs: Any) -> None:
-        """They are here."""
+        """Nothing: the data sets are arguments of the constructor."""
 
     def max_positions(self) -> int:
         return self.longest
@@ -134,7 +134,7 @@ class SentenceTask(FairseqTask):
 class SentenceStage(Stage):
     """A training that starts from the folder `weights`, on train.npz and VALID.npz in `data`.
 
-    `identity`: the run that this is, if it is a part of one; stands in the model's file.
+    `identity`: the run that the training belongs to, if any; it is recorded in the model file.
     """
 
     settings: FinetuningSettings | ContinuedRun

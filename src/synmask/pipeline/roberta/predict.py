@@ -34,7 +34,7 @@ def predict(
 ) -> None:
     """Predict the answers to a task: one label or number per line.
 
-    Of several models, seeds of one system, the one answers that is best on the development set.
+    Of several seeds of one system, the one that is best on the development set predicts.
 
     Args:
         model: best.pt of a fine-tuning, or of each seed.
@@ -96,7 +96,7 @@ def read_tuned(
     """The model of a fine-tuning from the folder `weights`, its settings, and these weights.
 
     Raises:
-        UserError: it is none, is another run's, was trained from other weights, or is not finite.
+        UserError: it is no such model, belongs to another run or other weights, or is not finite.
     """
     saved, loaded = load(model), load_weights(weights)
     check_owner(model, saved, identity)
@@ -106,7 +106,7 @@ def read_tuned(
         tuned = new_model(settings, loaded)
         tuned.load_state_dict({**saved["model"]})
         tuned.scale_outputs(saved.get("unit", 1.0) / TASKS[settings.task].unit)  # of older versions
-    except Exception as error:  # what another file's content makes of these is not limited
+    except Exception as error:  # the content of another file can raise anything
         if isinstance(error, UserError) or machine_fault(error):
             raise
         raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None

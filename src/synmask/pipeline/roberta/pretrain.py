@@ -110,7 +110,7 @@ class Pretraining(Stage):
         }
 
     def summary(self, history: History) -> dict[str, Any]:
-        """The validation text's perplexity by the training text's sub-words alone, and what it tells."""
+        """The validation text's unigram perplexity, and whether the training diverged by that."""
         dictionary = read_dictionary(self.weights / "dict.txt")
         counts = (
             counted(read_binary(self.data / part, dictionary), dictionary) for part in ("train", "valid")

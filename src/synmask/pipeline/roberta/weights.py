@@ -41,7 +41,7 @@ class RobertaShape(RobertaSize):
 
     @classmethod
     def of(cls, sizes: Mapping[str, Any], where: str) -> "RobertaShape":
-        """The sizes that a file says.
+        """The sizes that a file gives.
 
         Raises:
             UserError: one is missing or wrong, or they do not fit; it begins with `where`.
@@ -85,7 +85,7 @@ class Weights:
         dictionary: the rows of the embeddings: <s>, <pad>, </s>, <unk>, BPE ids as strings, <mask>.
         state: float32, on the CPU, with the names of `RobertaShape.parameters`; the masked-language-model
             head's weight is the embeddings' own tensor.
-        run: what a model that was trained here carries (`synmask.pipeline.owner`).
+        run: the run of a model that was trained here (`synmask.pipeline.owner`).
     """
 
     shape: RobertaShape
@@ -143,7 +143,7 @@ def save_weights(
     Args:
         state: contains all of `shape.parameters`; other parameters, such as a guide's, are left out.
         vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
-        run: the run that trained it; stands in model.pt, where fairseq does not look.
+        run: the run that trained it; recorded in model.pt under a key that fairseq ignores.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """

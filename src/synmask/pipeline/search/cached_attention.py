@@ -24,9 +24,9 @@ def attended(
     Args:
         query: (S, W, d), d = H * d_head.
         memory: (rows, n, 2d), keys and values.
-        rows: (S,), those of the sentences.
-        slots: (S, W, t), those of the n that a query attends to; None: all.
-        bias: (S, 1 or H, 1 or W, t or n), what is added to the scores; None: nothing.
+        rows: (S,), the row of each sentence.
+        slots: (S, W, t), the positions that a query attends to; None: all n.
+        bias: (S, 1 or H, 1 or W, t or n), added to the scores; None: nothing.
 
     Returns:
         (S, W, d).

@@ -15,8 +15,8 @@ def best(logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor) -> 
     Args:
         logits: (S, W, V) of each model.
         score: (S, W), sums of log-probabilities.
-        count: how many; there are no more than W * (V - 1).
-        never: (V,) bool, True of tokens that must not be.
+        count: the number of continuations; there are no more than W * (V - 1).
+        never: (V,) bool, True for tokens that are not allowed.
 
     Returns:
         scores, tokens, and the hypotheses that they continue: (S, count), the best first. The score -inf

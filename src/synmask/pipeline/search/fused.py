@@ -15,7 +15,7 @@ MULTIPLE = 16  # a head's size and a memory's slots are multiples of it
 
 
 def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
-    """Whether the operators are there and take a layer; memory: as for `FusedLayer`."""
+    """Whether the operators were built and support a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % MULTIPLE == 0
     multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)

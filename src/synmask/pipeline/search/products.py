@@ -39,7 +39,7 @@ class Products:
         """The outputs of all `layers` for x (..., d), side by side: (..., sum of their widths).
 
         Args:
-            relu: cut it off at 0; plus: or add this to it.
+            relu: apply ReLU; plus: or add this.
             exact: never in bf16.
         """
         if layers not in self.packed:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from synmask.pipeline.search import extension
 
-INITIAL_SLOTS = 32  # slots that a cache has at first; each time that it is full, it gets twice what it needs
+INITIAL_SLOTS = 32  # of a new cache; a full one grows to twice what it needs
 
 
 def chosen(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ class Paths(NamedTuple):
     Attributes:
         rows: (S,), the row of each sentence.
         slots: (S, W, t), those of each hypothesis, in the order of its tokens.
-        size: how many slots a row needs.
+        size: the number of slots that a row needs.
     """
 
     rows: Tensor

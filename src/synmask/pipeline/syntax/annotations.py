@@ -123,7 +123,7 @@ _END = object()
 def parsed_sentences(
     subwords: Path, trees: Path | None, heads: Path | None, kept: Path | None
 ) -> Iterator[tuple[list[str], Tree | None, list[int] | None]]:
-    """Yield the sub-words, tree and heads of each sentence; None without a file, or where nobody parsed it.
+    """Yield the sub-words, tree and heads of each sentence; None without a file or a parse.
 
     Args:
         kept: output of `clean`, the numbers of the lines of trees and heads that became sentences; without

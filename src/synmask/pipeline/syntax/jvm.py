@@ -98,7 +98,7 @@ def _memory(name: str, number: str, threads: int, memory: int) -> str:
 
 
 def _failure(name: str, code: int, output: str) -> str:
-    """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
+    """Why the JVM ended early; its output goes to the log if it does not show the cause."""
     if code < 0:
         return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"
     if "error: compilation failed" in output:  # of Parse.java, which knows its classes

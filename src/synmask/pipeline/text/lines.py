@@ -15,7 +15,7 @@ from synmask.pipeline.files import STDIN, STDIN_NAMES, read_lines, writing
 
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
 Check = Callable[[list[str], int], object]  # likewise
-CHECKED_LINES = 10_000  # lines together
+CHECKED_LINES = 10_000  # lines checked at a time
 
 
 def answer(
@@ -97,7 +97,7 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
 
 
 def _checked(path: Path, check: Check | None) -> int:
-    """The number of lines of a file, after a check of all."""
+    """Check all lines of a file → their number."""
     lines, count = read_lines(path), 0
     while some := list(itertools.islice(lines, CHECKED_LINES)):
         if check:

@@ -6,7 +6,7 @@ from pathlib import Path
 from synmask.pipeline.files import read_pairs
 from synmask.pipeline.languages import note
 
-NOTED_SHARE = 0.01  # the share of a set from which a note says it: some short sentences occur in every set
+NOTED_SHARE = 0.01  # above this share, a note reports it: some short sentences occur in every set
 
 
 def overlaps(sets: Iterable[tuple[str, Path, Path]]) -> dict[str, int]:
