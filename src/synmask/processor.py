@@ -1,4 +1,4 @@
-"""The choice of operators on a CPU: which implementation computes what, by what the processor has.
+"""The choice of operators on a CPU, by the processor's capabilities.
 
 It never depends on a timing, since the same machine must make the same bytes. PyTorch takes the place of
 C++ operators that were not built (`kernels`). ATEN_CPU_CAPABILITY (avx2, default) hides a processor's vectors
@@ -26,7 +26,7 @@ class Operators:
         dropout: "drawn by fours": four numbers share a draw of 64 bits.
         distribution: P_D.
         continuations: attention of beam search, and its choice of continuations.
-        lanes: how many numbers a decoder layer in C++ adds side by side; 0: there is none.
+        lanes: the number of values that a decoder layer in C++ adds side by side; 0: no such layer.
         pairs: whether it may multiply pairs of bf16.
     """
 

@@ -15,7 +15,7 @@ OTHERS = {"epoch", "updates", "seconds"}  # columns of history.csv that are no c
 
 
 class Board:
-    """Writes `run`/tensorboard: each epoch's row of history.csv, and between epochs what the updates say.
+    """Writes `run`/tensorboard: each epoch's row of history.csv, and means over updates between epochs.
 
     After a resumption TensorBoard shows the points up to the checkpoint and those of this call: later ones
     of an earlier call are hidden.

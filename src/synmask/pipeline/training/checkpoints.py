@@ -5,7 +5,7 @@ to find this folder. It contains:
     last.pt, previous.pt: the state to resume from.
     epoch<N>.pt: the models to average, or the best model.
     average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
-    history.csv: the finished epochs; stamp.json: the stamp. Both are to be read by others.
+    history.csv: the finished epochs; stamp.json: the stamp. Other modules read both.
     finished.pt: summary and history, once all epochs are done.
 
 A finished training that is to be trained again gets another folder, with the next number behind its name (-2,
@@ -104,7 +104,7 @@ def _next(name: str, same: Sequence[Path]) -> str:
 
 
 def _updates(folder: Path, stage: "Stage") -> float:
-    """How far the training with this folder has come."""
+    """The number of updates of the training in this folder."""
     if finished(folder, stage):
         return math.inf
     state = latest(folder, stage.models)
@@ -130,7 +130,7 @@ def _sort_old_layout(root: Path) -> None:
     """Move checkpoints that lie in `root` itself, as of older versions, into the folder of their training."""
     try:
         folder = root / stamps.name(read_object(root / "stamp.json"))
-    except UserError:  # there are none, or nobody knows whose they are
+    except UserError:  # there are none, or their training is unknown
         return
     folder.mkdir(exist_ok=True)
     files = [path for path in root.iterdir() if path.is_file() and path.name != "stamp.json"]

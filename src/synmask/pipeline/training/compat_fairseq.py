@@ -1,13 +1,13 @@
 """fairseq 0.12.2 on a current Python and torch. Import this module before fairseq.
 
-Three things stand in its way; fairseq's last release is of 2022:
+fairseq's last release is of 2022. Three things need a change:
 - Python 3.11 and later refuse its dataclasses, whose defaults are instances of unhashable classes
   (https://github.com/facebookresearch/fairseq/issues/5012). While fairseq is imported, such classes are made
   hashable by identity.
 - torch 2.6 and later load checkpoints with `weights_only`, and fairseq's contain an argparse.Namespace
-  (https://github.com/facebookresearch/fairseq/issues/5610). torch is told that this class is safe.
+  (https://github.com/facebookresearch/fairseq/issues/5610). This class is registered with torch as safe.
 - The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
-  fairseq's has it). They close what closes by itself, and are removed.
+  fairseq's has it). They only close what closes by itself, so they are removed.
 
 Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
 tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
@@ -76,18 +76,19 @@ def _import_fairseq() -> None:
 
 
 def _silence() -> None:
-    """Ignore what hydra, torch and fairseq say about fairseq's old code, which users cannot act on."""
+    """Silence warnings about fairseq's old code, which users cannot act on."""
     for module in ("fairseq", "hydra", "torch.nn.functional", "torch.utils.data"):
         warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
     # matched by text, because hydra names the caller's line
     warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
-    logging.getLogger("fairseq.nan_detector").setLevel(logging.ERROR)  # training/loop.py says it in one line
+    # training/loop.py reports it in one line
+    logging.getLogger("fairseq.nan_detector").setLevel(logging.ERROR)
 
 
 def _remove_destructors() -> None:
     dataset = sys.modules["fairseq.data.indexed_dataset"].MMapIndexedDataset
     for kind in (dataset, dataset.Index):
-        if "__del__" in vars(kind):  # it is not where a process imports this module again
+        if "__del__" in vars(kind):  # absent if a process imports this module again
             del kind.__del__
 
 

@@ -23,7 +23,7 @@ def diverged(perplexities: Sequence[float], unigram: float, final: int) -> str |
 
     Args:
         perplexities: on the validation text, one per epoch; unigram: that of `unigram_perplexity`.
-        final: the epoch, from 1, whose model is the last one that is used.
+        final: the last epoch, from 1, whose model is used.
     """
     if not perplexities[final - 1] < unigram:
         return f"perplexity {perplexities[final - 1]:.4g}, word frequencies alone have {unigram:.4g}"

@@ -50,7 +50,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 
 
 def _check(path: Path, myself: str) -> None:
-    """A machine that was suspended for long counts as dead; when it resumes, it must not write."""
+    """A suspended machine counts as dead after a while; when it resumes, it must not write."""
     try:
         with named_reads(path):
             name = path.read_text(errors="replace")
@@ -128,12 +128,13 @@ def _is(handle: int, path: Path) -> bool:
 
 
 def _watch(handle: int, path: Path, owner: dict[str, str]) -> None:
-    """Wait for a sign of life of the lock's owner; it raises a `TryAgain` if there is one."""
+    """Wait for a sign of life of the lock's owner; raise a `TryAgain` if there is one."""
     print(f"{path}: left by {_name(owner)}; watching it for {STALE_SECONDS:.0f} s", file=sys.stderr)
     before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + STALE_SECONDS
     while time.monotonic() < end and _is(handle, path):
         time.sleep(STALE_SECONDS / 100)
-        with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
+        # opening it refreshes what the server reports
+        with contextlib.suppress(FileNotFoundError), open(path):
             if path.stat().st_mtime_ns != before:
                 raise _taken(path)
 
@@ -149,7 +150,7 @@ def _name(owner: dict[str, str]) -> str:
 
 
 def _owner(path: Path) -> dict[str, str]:
-    """Who the lock says that it belongs to; nothing if its owner did not come to write its name."""
+    """The owner recorded in the lock; empty if it ended before it wrote its name."""
     try:
         owner = json.loads(path.read_text(errors="replace"))
     except (OSError, ValueError):

@@ -45,7 +45,7 @@ class _Job:
 
     stage: Stage
     run: Path
-    checkpoints: Path  # the folder of this training's
+    checkpoints: Path  # this training's folder
     training: TrainingOptions
     processes: int
     start: Path | None  # the checkpoint to resume from
@@ -157,7 +157,7 @@ def _run_workers(job: _Job) -> None:
 
 def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # else pages on GPU memory
+    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # it would print pages on GPU memory
     logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
     torch.set_num_threads(job.training.threads)
     save_memory()
@@ -170,7 +170,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
             _Loop(job.stage.trainer(cfg), job, rank).run()
             leave()
     except Exception as error:
-        if line := machine_fault(error):  # a worker can pass only text to its parent
+        if line := machine_fault(error):  # a worker can send only text to its parent
             raise UserError(line) from None
         raise
 
@@ -291,7 +291,7 @@ class _Loop:
     def _save_or_stop(
         self, batches: iterators.EpochBatchIterator, totals: metrics.MetersDict, started: float
     ) -> None:
-        """Within an epoch: save if it is time to, and stop if a signal asked for it."""
+        """Within an epoch: save when it is time, and stop if a signal has requested it."""
         stop = self.job.stop.due(self.updates, self.master)
         late = time.monotonic() - self.saved > self.job.training.checkpoint_minutes * 60
         if self.master and (stop or late):
@@ -337,7 +337,7 @@ class _Loop:
         self.saved = time.monotonic()
 
     def _attempt(self) -> dict[str, Any]:
-        """How far this call came, with which code and how much memory."""
+        """The progress of this call, its code, and its memory."""
         self.job.peaks.note(self.rank)
         return {"updates": self.trainer.get_num_updates(), "commit": self.commit, **self.job.peaks.total()}
 

@@ -1,4 +1,4 @@
-"""The memory of a training: less of it on a CPU, and its peak, measured by the training itself."""
+"""The memory of a training: how to use less on a CPU, and its measured peak."""
 
 import multiprocessing
 import os

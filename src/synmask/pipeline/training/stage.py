@@ -51,11 +51,11 @@ class Stage(ABC):
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """The data to train and to validate on; trainings on other data are others."""
+        """The training and validation data, which are a part of the training's stamp."""
 
     @abstractmethod
     def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        """The settings as fairseq's configuration; `checkpoints`: the folder of this training's."""
+        """The settings as fairseq's configuration; `checkpoints`: this training's folder."""
 
     @abstractmethod
     def trainer(self, cfg: DictConfig) -> Trainer:

@@ -1,4 +1,4 @@
-"""Signals: those that ask a training to stop do so at one update of all workers; SIGBUS gets a message."""
+"""Signals: stop all workers of a training after the same update; explain SIGBUS."""
 
 import contextlib
 import ctypes

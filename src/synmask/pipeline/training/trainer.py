@@ -35,7 +35,7 @@ def fairseq_config(
     """A training as fairseq's configuration; `task` and `model` are left to the caller.
 
     Args:
-        checkpoints: the folder of this training's.
+        checkpoints: this training's folder.
         processes: number of workers.
         scheduler: fairseq's configuration of the learning rate's schedule, with its `_name`.
         updates: batches per update of each worker.

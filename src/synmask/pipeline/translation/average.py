@@ -136,9 +136,10 @@ def save_model(
         data: folder of binarised data (for its dictionaries).
         template_model: for a system that reads templates, the file of the model that predicts them; its
             contents are included.
-        run, training: the run that the model is of, and its `training_digest`; stand in the file.
+        run, training: the model's run, and its `training_digest`; they are recorded in the file.
     Raises:
-        UserError: `state` does not fit the dictionaries or settings; the template model is another run's.
+        UserError: `state` does not fit the dictionaries or settings; the template model belongs to another
+            run.
     """
     sides = {"source": text.source, "target": text.target}
     paths = {side: data / f"dict.{language}.txt" for side, language in sides.items()}
@@ -162,7 +163,8 @@ def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     """The model of a model file, for a step of `run`.
 
     Raises:
-        UserError: it is no model file, is damaged, is another run's, or has weights that are not finite.
+        UserError: it is no model file, is damaged, belongs to another run, or has weights that are not
+            finite.
     """
     saved = read_model(path)
     check_owner(path, saved, run)

@@ -40,7 +40,7 @@ class BeamSearch:
 
     With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU also those of
     the encoder and with the vocabulary. This may change a hypothesis. A CPU without AVX-512 for bf16 takes
-    fp32, which is faster there, and says so once.
+    fp32, which is faster there, and prints a note once.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
@@ -108,7 +108,8 @@ class BeamSearch:
         return found
 
     def _never(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """(V,), True of tokens that must not come first, later, and last: pads, first `</s>`, last others."""
+        """(V,), True for tokens not allowed first, later, and last: pads; first also `</s>`; last all but
+        `</s>`."""
         tokens = torch.arange(self.vocabulary, device=device)
         pads, ends = tokens == self.pad, tokens == self.eos
         return pads | ends, pads, ~ends

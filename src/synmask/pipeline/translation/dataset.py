@@ -33,7 +33,8 @@ class AnnotatedPairs(LanguagePairDataset):
         templates: ids with `</s>` of each sentence's template, if "template" is needed; None: all empty.
         without: share of templates that are left out, drawn like masks; these sentences are translated
             without a template.
-        mixes: whether a model lets sentences of a batch affect each other; `inputs.batches` parts them.
+        mixes: whether a model lets sentences of a batch affect each other; `inputs.batches` then separates
+            them.
         mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
             no source sentence.
     """

@@ -24,7 +24,7 @@ from synmask.pipeline.translation.forced import encoded_references, log_probabil
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
 from synmask.pipeline.translation.task import read_templates
 
-NAMED = ("corpus", "direction", "system", "seed")  # what tells whose a hypothesis is
+NAMED = ("corpus", "direction", "system", "seed")  # identify the run of a hypothesis
 
 
 @on_gpus
@@ -53,8 +53,8 @@ def decode_files(
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
 
     Raises:
-        UserError: the numbers of inputs and outputs differ; the model is another run's; required annotations
-            or templates are missing or belong to another text.
+        UserError: the numbers of inputs and outputs differ; the model belongs to another run; required
+            annotations or templates are missing or belong to another text.
     """
     torch.set_num_threads(threads)
     saved = load(model)
@@ -123,7 +123,7 @@ def predict_templates(
         settings: As for decode.
 
     Raises:
-        UserError: the model is another run's, or reads parses or templates itself.
+        UserError: the model belongs to another run, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
     loaded = load_model(model, identity)
@@ -150,7 +150,7 @@ def best_templates(
 
 
 def fingerprint(model: torch.nn.Module) -> str:
-    """A checksum of a model's weights: equal for models that are equal, whatever else their files carry."""
+    """A checksum of a model's weights: equal for equal models, whatever else their files contain."""
     found = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         if not name.endswith("_float_tensor"):  # fairseq's uninitialised memory; only its type is used

@@ -1,4 +1,4 @@
-"""Forced decoding: how probable a model finds given translations."""
+"""Forced decoding: the probability that a model gives to a translation."""
 
 import csv
 from collections.abc import Sequence

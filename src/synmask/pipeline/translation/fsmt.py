@@ -114,7 +114,7 @@ def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
 def _generation() -> dict[str, Any]:
     """fairseq's beam search with the defaults of `synmask translate`.
 
-    No model file has the `decoding` of its corpus: who wants it gives it to `generate`.
+    Model files do not contain the `decoding` of their corpus; give it to `generate` if you want it.
     """
     return {
         "use_cache": True,

@@ -71,7 +71,7 @@ def encoded(
 
 
 def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1) -> None:
-    """Say on stderr of which lines in BPE half of the words or more have sub-words that the dictionary lacks.
+    """Report the lines in BPE where half of the words or more have sub-words that the dictionary lacks.
 
     Args:
         first: the number of the first line.
@@ -93,7 +93,7 @@ def batches(
 ) -> Iterator[dict[str, Any]]:
     """Batches of sentences of similar (or equal) length, with `</s>` at `least`, on the model's device.
 
-    Each sentence is alone if a batch would affect what the model makes of it.
+    Each sentence is a batch of its own if others would affect the model's output for it.
     """
     order = np.argsort(sources.src_sizes, kind="stable")
     order = order[sources.src_sizes[order] >= least]

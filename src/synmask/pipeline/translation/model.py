@@ -37,7 +37,7 @@ class Parse:
 
 
 class Model:
-    """The model of a file of `synmask average`, from wherever that comes: loading it runs no code of it.
+    """The model in a file of `synmask average`, from any source: loading it runs no code of the file.
 
     Raises:
         UserError: it is no model file, or reads what only a parser gives.

@@ -58,8 +58,8 @@ def parse(
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
 
     Raises:
-        UserError: the model is another run's, or its guide induces no syntax; or there is no sentence, or not
-            this one.
+        UserError: the model belongs to another run, or its guide induces no syntax; or there is no sentence,
+            or not this one.
     """
     if subwords is None and (distribution or sentence):
         raise UserError("--distribution and --sentence need --subwords, a text in BPE")

@@ -123,7 +123,7 @@ class Translation(Stage):
         return {"valid_bleu": round(valid_bleu(trainer), 4)}
 
     def summary(self, history: History) -> dict[str, Any]:
-        """The validation text's perplexity by the training text's word frequencies, and what it tells."""
+        """The validation text's unigram perplexity, and whether the training diverged by that."""
         parts = [self._pairs(split) for split in ("train", "valid")]
         unigram = unigram_perplexity(*(counted(part.tgt, part.tgt_dict) for part in parts))
         return {

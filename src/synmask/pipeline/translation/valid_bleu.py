@@ -1,4 +1,4 @@
-"""BLEU on the validation set during a training, for those that are asked for it."""
+"""BLEU on the validation set during a training, for settings with `validate_bleu`."""
 
 from fairseq.trainer import Trainer
 

@@ -1,4 +1,4 @@
-"""Snakemake's SLURM plugin 2.8.0 put right: submission, states of jobs, what is told of failures.
+"""Fixes for Snakemake's SLURM plugin 2.8.0: submission, states of jobs, messages on failures.
 
 Our changes to it, and why:
 - It drops the reason why a job of a group was refused or has failed, and waits for ever for a group that
@@ -9,11 +9,11 @@ Our changes to it, and why:
 - It takes `CANCELLED by …` and a lasting PREEMPTED for a job that runs (#109): `query_job_status`.
 - It guesses an account and checks it with sacctmgr, which many sites do not let users ask (#233):
   `Executor.get_account_arg`.
-- It sleeps on when all is done, up to 3 minutes, until the time of its next question: `Executor.sleep`.
+- When all jobs are done, it sleeps until its next query, up to 3 minutes: `Executor.sleep`.
 - It has no option for a job's comment, for the longest time limit, or for a signal before it:
   `get_submit_command`.
 
-Another version of the plugin is left as it is. tests/workflow/test_compat_slurm.py fails when the plugin no
+Another version of the plugin is left unchanged. tests/workflow/test_compat_slurm.py fails when the plugin no
 longer needs one of these.
 """
 
@@ -47,9 +47,9 @@ from synmask.pipeline.workflow.slurm import (
 
 TRIED = "2.8.0"
 WARNING = 300  # seconds from SIGTERM to the time limit of a training
-MAX_UNREACHABLE_SECONDS = 600  # seconds for which sbatch may find no controller
-RETRY_SECONDS = 15  # seconds between two attempts then
-MAX_UNANSWERED_SECONDS = 60  # seconds for which one question for states is repeated
+MAX_UNREACHABLE_SECONDS = 600  # how long sbatch may fail to reach the controller
+RETRY_SECONDS = 15  # between two attempts
+MAX_UNANSWERED_SECONDS = 60  # how long one query of states is repeated
 # how a training's log ends
 STOPPED_AND_SAVED = "stopped by a signal, and saved"
 STOPPED_BEFORE = "stopped by a signal before"
@@ -61,7 +61,7 @@ NO_CONTROLLER = (
 
 
 def adopt() -> None:
-    """Have Snakemake submit by the plugin as it is put right here."""
+    """Make Snakemake submit with the fixed plugin."""
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
     registry = ExecutorPluginRegistry()
@@ -78,7 +78,7 @@ def adopt() -> None:
 
 
 def _named(get_submit_command: Any) -> Any:
-    """The same call of sbatch with a comment that people understand, our limit, and a training's warning."""
+    """The call of sbatch with a readable comment, the site's limit, and a warning before a training's."""
 
     def command(job: Any, params: dict[str, Any], **kwargs: Any) -> str:
         site = read_site()
@@ -95,9 +95,9 @@ def _warned(job: Any, site: Site) -> int:
 
 
 def _patient(query: Any) -> Any:
-    """The same query of states, but a failed one says nothing instead of having the plugin forget all jobs.
+    """The query of states, repeated while SLURM does not answer: the plugin would forget all jobs.
 
-    It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
+    `CANCELLED by …`, which the plugin does not know, and a lasting PREEMPTED become CANCELLED.
     """
     preempted: Counter[str] = Counter()
     reported = False  # that SLURM does not answer
@@ -134,7 +134,7 @@ def _executor(plugin: Any) -> type:
     from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
     class Executor(plugin.Executor):
-        """The plugin's, with errors of groups reported, refusals not repeated, trainings that continue."""
+        """The plugin's executor; it reports errors of groups and a refusal once, and continues trainings."""
 
         site: Site
 
@@ -188,7 +188,7 @@ def _executor(plugin: Any) -> type:
             return self.waits[job] * RETRY_SECONDS < MAX_UNREACHABLE_SECONDS
 
         def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
-            """Continue a training that saved; else say why a job failed, and whether to try it again."""
+            """Continue a training that saved; else report why the job failed, and decide whether to retry."""
             job = job_info.job
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
                 facts = (job_info.external_jobid, job, self.site, _warned(job, self.site))
@@ -210,7 +210,7 @@ def _executor(plugin: Any) -> type:
             super().report_job_error(job_info, msg=reason, **kwargs)
 
         def _choose_attempt(self, job: Any, state: str) -> None:
-            """Have the next attempt ask for more only if that can help.
+            """Let the next attempt request more only if that can help.
 
             The request of a job follows from `attempt`, to which Snakemake adds one before it tries again.
             """
@@ -225,7 +225,7 @@ def _executor(plugin: Any) -> type:
             job_info.job.log_error(msg, **kwargs)
 
         def _has_saved(self, job_info: Any, msg: str) -> bool:
-            """Whether a training got on, saved and stopped because of a signal, but was not cancelled."""
+            """Whether a training saved and was stopped by a signal after progress, but was not cancelled."""
             job = job_info.job
             cancelled = state_of(msg) == "CANCELLED"
             return STOPPED_AND_SAVED in self._last_line(job) and bool(job.restart_times) and not cancelled

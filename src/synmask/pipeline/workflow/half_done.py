@@ -9,11 +9,11 @@ from synmask.pipeline.workflow.terminal import some
 
 
 def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool) -> str:
-    """The trainings to be run that could go on where other code stopped, and how; empty if there are none.
+    """One line on trainings that could continue what other code began, and how; empty if there are none.
 
     Args:
-        jobs: each training's folder, and its stamp without the data, which need not be there yet; it is asked
-            only if something has begun in the folder.
+        jobs: each training's folder, and its stamp without the data, which need not be there yet; it is
+            computed only if something has begun in the folder.
         any_code: the key of the configuration: whether they go on.
     """
     places: dict[int, list[str]] = {}  # epochs to train → epochs done

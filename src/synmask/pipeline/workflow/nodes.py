@@ -4,12 +4,12 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 
-TIMEOUT = 10  # seconds for an answer of SLURM's
+TIMEOUT = 10  # seconds for SLURM to answer
 UNITS = ("MB", "CPU", "GPU")
 
 
 def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]]:
-    """The amounts (`UNITS`) that each node of a partition has, in any state; none if SLURM does not say.
+    """The amounts (`UNITS`) that each node of a partition has, in any state; none if SLURM does not answer.
 
     Args:
         gpu_model: the only GPUs that count; default: all.

@@ -26,7 +26,7 @@ def note(digest: str, files: Mapping[str, str]) -> str:
 
 
 def keep() -> None:
-    """Write what is behind all digests, those that are known and those that will be."""
+    """Write the files behind all digests, known ones now and later ones when they are noted."""
     global _kept
     _kept = True
     for digest in _known:

@@ -1,6 +1,6 @@
 """The workflow on SLURM: the site's settings, how jobs are submitted and watched, what would be submitted.
 
-Snakemake's SLURM plugin does the work; compat_slurm.py makes good what it lacks (docs/slurm.md).
+Snakemake's SLURM plugin does the work; compat_slurm.py fixes its faults (docs/slurm.md).
 """
 
 import math
@@ -27,7 +27,7 @@ from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 SIGNAL_SKEW_SECONDS = 60  # seconds by which SLURM may send a signal too early
 WORTH_RAISING_LIMIT = 3  # more jobs of one training than that are worth a longer time limit
-# A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
+# A part of sbatch's message when it refuses a job → the settings to look at: keys of FILE, or others.
 REFUSALS = {
     "partition name specified": "partition",
     "partition specified": "partition",
@@ -67,9 +67,9 @@ class Site(Section):
         extra: other options of sbatch, for every job.
         setup: lines of bash that run before each step, such as "module load gcc".
         jobs: the most jobs in the queue at once.
-        longest: the most minutes that a job asks for, trainings apart.
+        longest: the longest time limit, in minutes, of jobs other than trainings.
         latency_wait: seconds that a file written on a node may take to appear here.
-        status: the command that is asked how jobs are.
+        status: the command that queries the states of jobs.
     """
 
     partition: Name = "main"
@@ -95,7 +95,7 @@ class Site(Section):
 
 
 def _quoted(words: dict[str, str | None]) -> dict[str, str]:
-    """The words that there are, as Snakemake evaluates resources."""
+    """The given options, quoted as Snakemake evaluates resources."""
     return {name: repr(word) for name, word in words.items() if word}
 
 
@@ -173,13 +173,14 @@ def requested(job: Any, site: Site) -> str:
     )
 
 
-# ---- what people are told ----------------------------------------------------------------------------------
+# ---- messages ----------------------------------------------------------------------------------------------
 
 
 def check_commands() -> None:
-    """
+    """Check that SLURM's commands are installed.
+
     Raises:
-        UserError: SLURM's commands are not on PATH.
+        UserError: one is not on PATH.
     """
     if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
         do = "give this command on a login node of the cluster, with SLURM's module (`module load slurm`)"
@@ -189,7 +190,8 @@ def check_commands() -> None:
 
 
 def check_requests(dag: Any, site: Site) -> None:
-    """
+    """Check that each job's request fits on a node of its partition.
+
     Raises:
         UserError: jobs ask for more than any node of their partition has (a line for each key to change).
     """
@@ -207,7 +209,7 @@ def check_requests(dag: Any, site: Site) -> None:
 
 
 def refusal(msg: str, job: Any, site: Site) -> str:
-    """The words of sbatch when it refused a job, and the key to change."""
+    """sbatch's message when it refused a job, and the key to change."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     message = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
     facts = {"asks": f"this job asks for {requested(job, site)}"}

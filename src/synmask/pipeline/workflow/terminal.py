@@ -50,7 +50,7 @@ class WORKFLOW:
     is_set_in: Callable[[Any, str], str] = staticmethod(
         lambda wildcards, name: f"`resources.{name}` in config.yaml"
     )
-    targets: Sequence[str] = ()  # that have a name
+    targets: Sequence[str] = ()  # the named ones
     on_slurm = False  # whether jobs go to SLURM
 
 
@@ -167,7 +167,7 @@ class WorkflowRun:
         return None
 
     def notes(self, job: Job) -> Iterator[str]:
-        """The notes in a finished job's logs that no other job has had: lines that begin with "note: "."""
+        """The new notes in a finished job's logs, each shown once: lines that begin with "note: "."""
         for line in (line for log in job.logs for line in last_lines(log, job.since)):
             if line.startswith("note: ") and line not in self.noted:
                 self.noted.add(line)
@@ -296,7 +296,7 @@ def unknown(text: str) -> str | None:
 def unreadable(words: Sequence[str]) -> str | None:
     """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
 
-    Snakemake itself says neither which file it is nor in which line it is wrong.
+    Snakemake's own message names neither the file nor the line.
     """
     for path in OPTIONS.parse_known_args(words)[0].configfile:
         try:
@@ -327,7 +327,7 @@ def misread(words: Sequence[str]) -> str | None:
 
 
 def touches(words: Sequence[str]) -> bool:
-    """Whether Snakemake is to run no job but to take the files that exist for made: --touch.
+    """Whether Snakemake runs no job but marks existing files as made (--touch).
 
     >>> touches(["demo", "--touch"]), touches(["touch"])
     (True, False)
