@@ -78,14 +78,38 @@ def test_a_card_has_the_numbers_of_its_run_and_of_its_system(tmp_path):
 def test_a_model_without_a_run_has_a_card_without_numbers(tmp_path):
     card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [])
     assert "# average\n\nSelf-attention is not guided by syntax." in card
-    assert "## Results" not in card
+    assert "no `scores.json` of this run was beside average.pt" in card
     assert "## Training" not in card
 
 
-def test_a_model_that_was_moved_keeps_its_name(tmp_path):
-    origin = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {}}
-    card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [], origin)
+ORIGIN = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {}}
+
+
+def test_a_model_that_was_moved_alone_keeps_its_name(tmp_path):
+    card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [], ORIGIN)
     assert "# grammar, demo de-en, seed 1\n" in card
+
+
+def test_a_run_that_was_moved_keeps_its_scores_and_takes_no_other_s(tmp_path, monkeypatch):
+    """Beside copies of another system, of another corpus' baseline; from inside its folder."""
+    moved = run(tmp_path / "moved", "all", 1, 40.0, 4)
+    for seed, folder, changed in (
+        (1, "all", {"system": "grammar"}),
+        (2, "all", {}),
+        (1, "transformer", {"corpus": "x"}),
+    ):
+        path = moved.parents[1] / folder / f"seed{seed}"
+        if not path.exists():
+            run(moved.parents[1], folder, seed, 30.0, 2)
+        scores = json.loads((path / "scores.json").read_text()) | changed
+        (path / "scores.json").write_text(json.dumps(scores))
+    monkeypatch.chdir(moved)
+    card = model_card(Path("average.pt"), HEADER, Guidance(), "load()\n", [], ORIGIN)
+    assert "# grammar, demo de-en, seed 1\n" in card
+    assert "| test | sacrebleu | 40.00 | 40.00 | 1 |" in card
+    assert "Against" not in card
+    other = model_card(Path("average.pt"), HEADER, Guidance(), "load()\n", [], ORIGIN | {"seed": 2})
+    assert "no `scores.json` of this run" in other
 
 
 def test_a_card_has_its_words_without_docstrings(tmp_path):

@@ -1,6 +1,7 @@
 """The model card of an exported model: README.md with the header that Hugging Face's hub reads.
 
-All numbers come from the run's folder, where the model lies; what is missing there is left out.
+All numbers come from the run's folder, where the model file is; what is missing there is left out. A model
+that was copied may have scores of another run beside it: they do not count.
 """
 
 import ast
@@ -21,7 +22,10 @@ from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
 
 BASELINE = "transformer"
+SET = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
+RUN = (*SET, "system", "seed")
 FRONT_MATTER = "---\n# license: yours to fill in before you publish this model\n"
+UNSCORED = "## Results\n\nUnknown: no `scores.json` of this run was beside {} when it was exported."
 
 
 def model_card(
@@ -39,15 +43,16 @@ def model_card(
         system: the part of its settings that says how syntax guides it (`Guidance`).
         usage: Python code that loads the folder "exported".
         limits: sentences on what it cannot do.
-        origin: the run that the model file carries, which names it where no scores lie beside it.
+        origin: the run that the model file carries, which names it and whose scores count.
     """
-    run = path.parent
-    scores = read_object(run / "scores.json") if (run / "scores.json").exists() else {}
-    title = _title(scores or origin) or path.stem
+    run = path.resolve().parent
+    scores = _scores(run, origin, RUN)
+    title = _title(origin or scores) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
-    parts = [f"{head}---\n\n# {title}", _what(system), *_results(run, scores), *_training(run, scores)]
+    parts = [f"{head}---\n\n# {title}", _what(system)]
+    parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"
 
@@ -68,11 +73,17 @@ def _what(system: Any) -> str:
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
+def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
+    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts."""
+    path = run / "scores.json"
+    scores = read_object(path) if path.exists() else {}
+    return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}
+
+
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
-    if not scores:
-        return []
-    seeds = [read_object(path) for path in _of_seeds(run.parent, "scores.json")] or [scores]
+    same = _seeds(run.parent, scores, *SET, "system")
+    seeds = [read_object(one / "scores.json") for one in same] or [scores]
     lines = ["| set | score | this model | mean of seeds | seeds |", "|---|---|---|---|---|"]
     for part, values in scores["scores"].items():
         for name, value in values.items():
@@ -82,37 +93,38 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             lines.append(f"| {part} | {name} | {value:.2f} | {mean} | {len(seeds)} |")
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     section = ["## Results", "\n".join(lines), *(["Signatures: " + "; ".join(signed)] if signed else [])]
-    return [*section, *_against_baseline(run)]
+    return [*section, *_against_baseline(run, scores)]
 
 
-def _of_seeds(system: Path, name: str) -> list[Path]:
-    """This file of each run in a system's folder."""
-    return existing(f"seed{{seed}}/{name}", system)
+def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
+    """The folders of a system's runs whose scores do not differ from those of the run `of` in these parts."""
+    return [run for run in existing("seed{seed}", system) if _scores(run, of, parts)]
 
 
-def _against_baseline(run: Path) -> list[str]:
+def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
     """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
-    baseline = run.parent.with_name(BASELINE)
-    sides = [_of_seeds(system, "sentences.csv") for system in (run.parent, baseline)]
-    if not all(sides) or run.parent == baseline:
+    baseline = run.parent.parent / BASELINE
+    if scores.get("system") == BASELINE:
         return []
-    counts = [[counts_of(path, "sacrebleu") for path in side] for side in sides]
+    sides = [_seeds(run.parent, scores, *SET, "system"), _seeds(baseline, scores, *SET)]
+    files = [[one / "sentences.csv" for one in side if (one / "sentences.csv").exists()] for side in sides]
+    if not all(files):
+        return []
+    counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]
     bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
     p = compare(*bleu, *counts, score=bleu_of_counts)
     found = over_seeds(*bleu)
     seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
     difference = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
-    return [f"Against `{BASELINE}` with {len(sides[1])} seeds: {difference} over sentences and seeds)."]
+    return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:
-    lines = []
-    if scores:
-        lines = [
-            "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores),
-            "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores),
-        ]
+    lines = [
+        "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores),
+        "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores),
+    ]
     if (run / "history.csv").exists():
         last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
         lines.append("- Last epoch: " + ", ".join(f"{name} {value}" for name, value in last.items() if value))
-    return ["## Training", "\n".join(lines)] if lines else []
+    return ["## Training", "\n".join(lines)]

@@ -17,6 +17,7 @@ from synmask.pipeline.roberta.predict import read_tuned
 from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges
+from synmask.pipeline.training.checkpoints import load
 
 USAGE = """# pip install torch transformers
 from transformers import pipeline
@@ -57,9 +58,8 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
         ),
     }
     header = {"pipeline_tag": "text-classification", "language": "en"}
-    files["README.md"] = model_card(
-        path, header, system, USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
-    )
+    usage, limits = USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
+    files["README.md"] = model_card(path, header, system, usage, limits, load(path).get("run", {}))
     write_folder(folder, files | code)
 
 

@@ -10,7 +10,7 @@ from ctranslate2.specs.common_spec import Activation
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
 from synmask.pipeline.files import UserError
-from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.average import read_model, ready
 
 USAGE = """from ctranslate2 import Translator
 
@@ -28,7 +28,8 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     Raises:
         UserError: it is no model file, or syntax guides the model's attention.
     """
-    model, task, text = load_model(path)
+    saved = read_model(path)
+    model, task, text = ready(saved, path)
     system = task.settings.system
     if system.guide != "none":
         raise UserError(f"{path}: guided by {system.guide}, which CTranslate2 lacks; leave --format out")
@@ -45,7 +46,8 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     spec.validate()
     spec.optimize()
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
-    card = model_card(path, header | {"library_name": "ctranslate2"}, system, USAGE, LIMITS)
+    header |= {"library_name": "ctranslate2"}
+    card = model_card(path, header, system, USAGE, LIMITS, saved.get("run", {}))
     files: dict[str, str | bytes] = {"README.md": card}
     with TemporaryDirectory() as made:
         spec.save(made)
