@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from synmask.guides import Shape, build_guide
-from synmask.options import GUIDES
+from synmask.options import guide_names
 
 ROOT = Path(__file__).parents[2] / "src/synmask"
-NAMES = [*GUIDES]
+NAMES = guide_names()
 ALONE = [name for name in NAMES if name != "structformer"]  # its margin is that of the batch
 
 
@@ -59,7 +59,7 @@ def test_gradients_into_the_scores(batch, guide, name):
 
 
 def test_wrong_names_and_options():
-    with pytest.raises(ValueError, match="'gramar' is not known; there are: grammar"):
+    with pytest.raises(ValueError, match="'gramar' is not known; there are: distance, grammar"):
         build_guide("gramar", {}, None)
     with pytest.raises(ValueError, match="kernel"):
         build_guide("grammar", {"kernel": 3}, None)

@@ -8,7 +8,7 @@ import torch
 from synmask.guides import Guide, Shape, build_guide
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import dependency_distribution
-from synmask.options import GrammarOptions
+from synmask.options.grammar import GrammarOptions
 
 D, H = 8, 2
 SHAPE = Shape(D, H, ffn_dim=16, layers=3)

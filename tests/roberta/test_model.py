@@ -15,7 +15,7 @@ from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
 from small_models import folder_of
-from synmask.options import GrammarOptions
+from synmask.options.grammar import GrammarOptions
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.pipeline.config.sections import Guidance

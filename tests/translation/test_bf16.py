@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from small_models import fit, typed
 from synmask import bf16
-from synmask.options import GUIDES
+from synmask.options import guide_names
 
 PRODUCTS = ("mm", "linear", "convolution", "attention")  # in the names of torch's operators
 
@@ -28,7 +28,7 @@ class Products(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", ["none", *(name for name in GUIDES if name not in ("sla", "syntax"))])
+@pytest.mark.parametrize("name", ["none", *(name for name in guide_names() if name not in ("sla", "syntax"))])
 def test_no_product_is_left_to_torch(corpus, tmp_path, settings, settings_of, monkeypatch, name):
     """Torch takes 5 to 25 times as long for it there as in float32."""
     monkeypatch.setattr(bf16, "has_instructions", lambda: False)

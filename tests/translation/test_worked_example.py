@@ -2,12 +2,12 @@
 
 import re
 import sys
-import types
 from pathlib import Path
 
 import yaml
 
 from small_models import fit, folder_of, typed
+from synmask import guides as classes
 from synmask import options as method_options
 from synmask.pipeline.config import guides
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
@@ -22,13 +22,13 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     (_, options), (_, guide), (kind, entry) = BLOCKS.findall(text)
     assert kind == "yaml"
     assert sum(block.count("\n") for block in (options, guide, entry)) < 40
-    monkeypatch.setitem(method_options.GUIDES, "bonus", None)  # so that all of it is gone afterwards
-    monkeypatch.setattr(method_options, "BonusOptions", None, raising=False)
-    exec(options, vars(method_options))
-    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(method_options.BonusOptions))
-    module = types.ModuleType("synmask.guides.bonus")
-    monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
-    exec(guide, vars(module))
+    for package, block in ((method_options, options), (classes, guide)):
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        (folder / "bonus.py").write_text(block)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+        monkeypatch.delitem(sys.modules, f"{package.__name__}.bonus", raising=False)
+    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(method_options.options_of("bonus")))
     config = load(merge(read_all(project_files(ROOT)), yaml.safe_load(entry)))
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1

@@ -106,6 +106,14 @@ def new_table(project):
     project.config["tables"]["another"] = project.config["tables"]["demo-cost"] | {"title": "Another"}
 
 
+def new_guide(project):
+    for folder in ("options", "guides"):
+        place = project.folder / "src/synmask" / folder
+        text = (place / "sla.py").read_text()
+        (place / "near.py").write_text(text.replace("Sla", "Near").replace("options.sla", "options.near"))
+    project.config["systems"]["near"] = {"label": "Near", "guide": "near"}
+
+
 def new_corpus(project):
     project.config["corpora"]["another"] = copy.deepcopy(project.config["corpora"]["mine"])
 
@@ -144,6 +152,7 @@ EDITS = {
     "code that reads the configuration": replaced("pipeline/config/base.py", "MAX_CHARACTERS = 1000", "MAX_CHARACTERS = 1001"),
     "code that shows progress": appended("pipeline/training/progress.py"),
     "a new verb": replaced("pipeline/verbs.py", '"Figures": {', '"Figures": {\n        "new": "cli:new",'),
+    "a new guide, in no experiment": new_guide,
     "a guide's code": appended("guides/grammar.py"),
     "the tokeniser's code": appended("pipeline/text/tokenise.py"),
     "code of BPE": appended("pipeline/text/bpe.py"),

@@ -293,7 +293,13 @@ def test_a_system_has_its_own_guide_alone(jobs):
         behind(jobs, "train", corpus="demo", system=name) for name in ("transformer", "grammar", "pascal")
     )
     induction = {"induction/distribution", "induction/kernel.cpp", "induction/parser"}
-    assert grammar - plain == {"guides/grammar", "guides/attention", "pipeline/text/labels", *induction}
+    assert grammar - plain == {
+        "guides/grammar",
+        "guides/attention",
+        "options/grammar",
+        "pipeline/text/labels",
+        *induction,
+    }
     assert pascal - plain >= {"guides/pascal", "guides/attention", "pipeline/syntax/annotations"}
     assert {name for name in plain if name.startswith(("guides/", "induction/"))} == {"guides/__init__"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.options import GUIDES, GuideOptions
+from synmask.options import GuideOptions, guide_names, options_of
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -152,10 +152,11 @@ def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:
     Raises:
         ValueError: an unknown guide or option, or a wrong value.
     """
-    if name not in GUIDES:
-        raise ValueError(f"guide {name!r} is not known; there are: {', '.join(GUIDES)}")
-    known = [option.name for option in fields(GUIDES[name])]
+    if name not in (names := guide_names()):
+        raise ValueError(f"guide {name!r} is not known; there are: {', '.join(names)}")
+    kind = options_of(name)
+    known = [option.name for option in fields(kind)]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; there are: {', '.join(known) or 'none'}")
     guide = getattr(import_module(f"synmask.guides.{name}"), f"{name.capitalize()}Guide")
-    return guide(GUIDES[name](**options), shape)
+    return guide(kind(**options), shape)

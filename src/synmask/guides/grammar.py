@@ -11,7 +11,7 @@ from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
 from synmask.induction.parser import GrammarParser
-from synmask.options import GrammarOptions
+from synmask.options.grammar import GrammarOptions
 
 START_DISTANCE = -5.0  # sigmoid(5) = 0.993; beyond it, distances would get no gradient
 PUBLISHED_INFINITY = 1e9  # the published code's distance at and after the last token and at pads

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from synmask.bf16 import product
 from synmask.guides import Guide, LossInputs, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.options import LisaOptions
+from synmask.options.lisa import LisaOptions
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from synmask.bf16 import in_float32, lacking, product
 from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.options import LpsiOptions
+from synmask.options.lpsi import LpsiOptions
 
 
 @dataclass(frozen=True)

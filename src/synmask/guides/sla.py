@@ -11,7 +11,7 @@ from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, restricted, within
-from synmask.options import SlaOptions
+from synmask.options.sla import SlaOptions
 
 
 @dataclass(frozen=True)

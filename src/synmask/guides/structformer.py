@@ -5,7 +5,8 @@ from torch import Tensor
 from synmask.guides import Shape
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import calibration_margin
-from synmask.options import GrammarOptions, StructformerOptions
+from synmask.options.grammar import GrammarOptions
+from synmask.options.structformer import StructformerOptions
 
 
 class StructformerGuide(GrammarGuide):

@@ -12,7 +12,7 @@ from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, ancestors, restricted, same
-from synmask.options import SyntaxOptions
+from synmask.options.syntax import SyntaxOptions
 
 EVERYTHING = 0  # number of the mask that allows all tokens
 

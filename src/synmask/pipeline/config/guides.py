@@ -86,7 +86,7 @@ def _section(options: type[method_options.GuideOptions]) -> type[GuideOptions]:
 
 GUIDES: dict[str, type[GuideOptions]] = {
     "none": NoOptions,
-    **{name: _section(options) for name, options in method_options.GUIDES.items()},
+    **{name: _section(method_options.options_of(name)) for name in method_options.guide_names()},
     "templates": TemplatesOptions,
 }
 

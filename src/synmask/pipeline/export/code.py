@@ -10,13 +10,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from synmask.options import GUIDES
+from synmask.options import guide_names, options_of
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.files import UserError, all_writing
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)
-OWN_GUIDE = "synmask.guides.grammar import GrammarGuide as OwnGuide"
+# What the files for transformers import, and what a copy imports instead.
+OWN = (
+    "synmask.guides.{guide} import {Guide}Guide as OwnGuide",
+    "synmask.options.{guide} import {Guide}Options as OwnOptions",
+)
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -40,17 +44,18 @@ def guided(
     """
     if system.guide == "none":
         return {}, {}
-    if system.guide not in GUIDES:
+    if system.guide not in guide_names():
         what = f"templates of a second model ({system.guide})"
         raise UserError(f"{path}: reads {what}, so it cannot be exported alone")
-    if (options := GUIDES[system.guide]).reads and not options.parses_itself:
+    if (options := options_of(system.guide)).reads and not options.parses_itself:
         needed = " and ".join(sorted(options.reads))
         raise UserError(f"{path}: {system.guide} reads {needed} of a parser, which would not go along")
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
     main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
-    imported = f"synmask.guides.{system.guide} import {system.guide.capitalize()}Guide as OwnGuide"
-    code = with_imports(f"modeling_{kind}", main.replace(OWN_GUIDE, imported))
+    for line in OWN:
+        main = main.replace(_of(line, "grammar"), _of(line, system.guide))
+    code = with_imports(f"modeling_{kind}", main)
     return named | {"guide": system.guide, "guide_options": system.options}, code
 
 
@@ -66,6 +71,11 @@ def with_imports(name: str, text: str) -> dict[str, str]:
         f"{_flat(name)}.py": IMPORT.sub(lambda found: f"from .{_flat(found[1])} import", text)
         for name, text in texts.items()
     }
+
+
+def _of(line: str, guide: str) -> str:
+    """A line of `OWN` for a guide."""
+    return line.format(guide=guide, Guide=guide.capitalize())
 
 
 def _flat(module: str) -> str:

@@ -16,7 +16,7 @@ from transformers.models.roberta.modeling_roberta import RobertaEmbeddings, Robe
 from synmask.encoder import EncoderLayer, encode
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.grammar import GrammarGuide as OwnGuide  # a copy names the model's guide
-from synmask.options import GUIDES
+from synmask.options.grammar import GrammarOptions as OwnOptions
 
 
 class GuidedConfig(RobertaConfig):
@@ -40,7 +40,7 @@ class GuidedRobertaModel(RobertaPreTrainedModel):
         shape = Shape(*sizes, config.num_hidden_layers)
         dropout = config.hidden_dropout_prob, config.attention_probs_dropout_prob, 0.0
         self.layers = nn.ModuleList(EncoderLayer(shape, *dropout, F.gelu) for _ in range(shape.layers))
-        self.guide: Guide = OwnGuide(GUIDES[config.guide](**config.guide_options or {}), shape)
+        self.guide: Guide = OwnGuide(OwnOptions(**config.guide_options or {}), shape)
         self.post_init()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> Output:

@@ -17,7 +17,7 @@ from transformers.models.fsmt.modeling_fsmt import Attention, FSMTEncoder
 from synmask.encoder import EncoderLayer, by_head, encode
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.grammar import GrammarGuide as OwnGuide  # a copy names the model's guide
-from synmask.options import GUIDES
+from synmask.options.grammar import GrammarOptions as OwnOptions
 
 
 class GuidedConfig(FSMTConfig):
@@ -38,7 +38,7 @@ class GuidedEncoder(FSMTEncoder):
         sizes = config.d_model, config.encoder_attention_heads, config.encoder_ffn_dim, config.encoder_layers
         shape, dropout = Shape(*sizes), (config.dropout, config.attention_dropout)
         self.layers = nn.ModuleList(EncoderLayer(shape, *dropout) for _ in range(shape.layers))
-        self.guide: Guide = OwnGuide(GUIDES[config.guide](**config.guide_options or {}), shape)
+        self.guide: Guide = OwnGuide(OwnOptions(**config.guide_options or {}), shape)
         self.end = config.eos_token_id
         self.register_buffer("continues", torch.zeros(config.src_vocab_size, dtype=torch.bool))
 

@@ -90,7 +90,7 @@ class Jobs:
         if system.kind.templates:
             yield "pipeline.translation.st_nmt"
         elif system.guide != "none":
-            yield from (f"guides.{system.guide}", "pipeline.text.labels")
+            yield from (f"guides.{system.guide}", f"options.{system.guide}", "pipeline.text.labels")
         if system.kind.reads:
             yield "pipeline.syntax.annotations"
 

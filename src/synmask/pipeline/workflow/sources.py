@@ -66,6 +66,7 @@ OPTIONAL = {
 # Modules that load others by name → the package of these, which count for the jobs that ask for them.
 BY_NAME = {
     "synmask.guides": "synmask.guides",
+    "synmask.options": "synmask.options",
     "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
 }
 Asked = frozenset[str]  # the modules that a job asks for

@@ -1,0 +1,83 @@
+"""Each guide's options, and what it reads and induces: NameOptions in options/NAME.py.
+
+They stand here, and not beside the class NameGuide in guides/NAME.py, because a configuration is checked
+without loading PyTorch. A file per guide is all that there is: no list names the guides, so a new one changes
+no file that another one's training depends on.
+"""
+
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, ClassVar, Literal, get_args, get_origin
+
+BOUNDS = {
+    "gt": ("above", lambda value, bound: value > bound),
+    "ge": ("at least", lambda value, bound: value >= bound),
+    "lt": ("below", lambda value, bound: value < bound),
+    "le": ("at most", lambda value, bound: value <= bound),
+}
+
+
+def option(default: Any, description: str = "", **bounds: float) -> Any:
+    """A field with this default, what it means, and bounds by the names in `BOUNDS`."""
+    return field(default=default, metadata={"description": description, **bounds})
+
+
+@dataclass(frozen=True)
+class GuideOptions:
+    """Options of a guide, and its properties.
+
+    Attributes:
+        reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
+            translation, "words" for RoBERTa's tasks.
+        parses_itself: whether it reads them for its training loss alone.
+        induces: the syntax that it induces, "distances" or "heads".
+        roberta: whether it guides a RoBERTa, too.
+
+    Raises:
+        ValueError: an option has a wrong value.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    parses_itself: ClassVar[bool] = False
+    induces: ClassVar[frozenset[str]] = frozenset()
+    roberta: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for given in fields(self):
+            value = getattr(self, given.name)
+            known = get_args(given.type) if get_origin(given.type) is Literal else None
+            if known and value not in known:
+                raise ValueError(f"{given.name} must be one of {', '.join(known)}, not {value!r}")
+            for name in BOUNDS.keys() & given.metadata.keys() if value is not None else ():
+                (words, within), bound = BOUNDS[name], given.metadata[name]
+                if not within(value, bound):
+                    raise ValueError(f"{given.name} must be {words} {bound}, not {value!r}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All annotations it reads, including those computed from the tokens."""
+        return self.reads
+
+    def mixes(self, left_pads: bool) -> bool:
+        """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
+        return False
+
+
+@dataclass(frozen=True)
+class HeadOptions(GuideOptions):
+    """Options of a guide that acts on some attention heads, from the first; None: on all."""
+
+    heads: int | None = option(
+        None, "how many heads are guided, from the first; default: all", gt=0, lt=2**63
+    )
+
+
+def guide_names() -> list[str]:
+    """The names of all guides that have options here."""
+    return sorted(module.name for module in iter_modules(__path__))
+
+
+def options_of(guide: str) -> type[GuideOptions]:
+    """The options of a guide of `guide_names`."""
+    return getattr(import_module(f"{__name__}.{guide}"), f"{guide.capitalize()}Options")

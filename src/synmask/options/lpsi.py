@@ -1,0 +1,16 @@
+"""The options of the guide `lpsi`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from synmask.options import HeadOptions, option
+
+
+@dataclass(frozen=True)
+class LpsiOptions(HeadOptions):
+    induces = frozenset({"distances"})
+
+    temperature: float = option(10.0, "of the gates: differences of distances are multiplied by it", gt=0)
+    sync: Literal["none", "rank"] = option("none", "loss that aligns distances of source and target")
+    sync_weight: float = option(0.005, "its weight", ge=0)
+    sync_margin: float = option(0.1, "the margin of rank", ge=0)
