@@ -114,6 +114,19 @@ def cells(lines, *words):
     return [cell.strip() for cell in line.strip("|").split("|")][len(words) :]
 
 
+def test_a_table_names_all_commits_whose_code_trained_and_scored_its_runs(run, table):
+    """Code of another commit may go on with a training: `any_code`."""
+    attempts = [
+        {"updates": 10, "commit": "abc"},
+        {"updates": 20, "commit": "abd"},
+        {"updates": 30, "commit": "abc"},
+    ]
+    runs = [run("transformer", 1, 30), run("transformer", 2, 31, attempts=attempts)]
+    _, rows, notes = table(plan_of(["transformer"], seeds=(1, 2)), runs)
+    assert [row["commit"] for row in rows] == ["c0ffee", "abc, abd, c0ffee"]
+    assert "Made by the code of several commits: c0ffee, abc, abd." in notes
+
+
 def test_means_deviations_differences_and_bold_by_hand(run, table):
     runs = [run("transformer", seed, bleu) for seed, bleu in ((1, 34.0), (2, 35.0), (3, 39.0))]
     runs += [run("grammar", seed, bleu) for seed, bleu in ((1, 35.0), (2, 36.0), (3, 35.5))]

@@ -17,6 +17,7 @@ from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.runs import commits
 from synmask.pipeline.tasks import TASKS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
@@ -121,6 +122,11 @@ class TrainingRun:
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property
+    def commits(self) -> list[str]:
+        """The commits whose code trained and scored the run."""
+        return commits(self.scores)
+
+    @property
     def minutes(self) -> float | None:
         """Duration of the training."""
         seconds = self.scores.get("train_seconds")
@@ -176,7 +182,7 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
         "asked": len(runs),
         "first": min(times, default=None),
         "last": max(times, default=None),
-        "commits": _all(there, "commit"),
+        "commits": [*dict.fromkeys(commit for run in there for commit in run.commits)],
         "devices": _all(there, "device"),
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
         "versions": {package: " and ".join(versions[package]) for package in sorted(versions)},

@@ -37,7 +37,7 @@ def notes(
         _equal(plan, runs),
         *_signatures(plan, runs),
         _machines(plan, runs),
-        _listed("Commit", runs["commit"]),
+        _commits(runs),
     ]
     return [part for part in parts if part]
 
@@ -182,6 +182,12 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
     text = _listed("Trained here on", runs["device"])
     meaning = " Hours count every device; memory is the main memory of the training's processes."
     return text and text + meaning
+
+
+def _commits(runs: pd.DataFrame) -> str:
+    """The commits whose code trained and scored the runs."""
+    found = [*dict.fromkeys(", ".join(filter(None, runs["commit"].dropna())).split(", "))]
+    return _listed("Commit" if len(found) == 1 else "Made by the code of several commits", found)
 
 
 def _listed(what: str, values: Iterable[object], between: str = ", ") -> str:

@@ -6,7 +6,7 @@ or read tasks, if runs that a table puts together are not alike, or one is given
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -34,6 +34,17 @@ SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 AS_JSON = {*SETTINGS, "weights"}
 
 
+def commits(run: Mapping[str, Any]) -> list[str]:
+    """The commits whose code made a scores.json: of each attempt of the training, then of the scores."""
+    made = [*(run.get("attempts") or ()), run]  # older versions recorded no attempts
+    return [*dict.fromkeys(one["commit"] for one in made if one.get("commit"))]
+
+
+def _costs(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a scores.json says of the training, and all its commits."""
+    return {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
+
+
 def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
@@ -45,7 +56,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     for path in paths:
         run = read_json(path)
         with _complete(path):
-            row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
+            row = {key: run[key] for key in RUN} | _costs(run)
             row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
             for metric in SCORES:
                 row[metric] = _finite(run["scores"]["test"][metric])
@@ -130,7 +141,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
             head = {"corpus": run["corpus"], "seed": run.get("seed", 0)}
             head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
             head["weights"] = json.dumps(run.get("start"), sort_keys=True)
-            head |= {key: run.get(key) for key in COSTS}
+            head |= _costs(run)
             head["counts"] = Path(path).with_name("examples.csv") if trained else None
             for system, parts in ({run["system"]: run["scores"]} if trained else run["scores"]).items():
                 for part, scores in parts.items():
