@@ -28,9 +28,8 @@ import torch
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.bpe import join_subwords
+from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training.operators import FASTER
-from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
@@ -38,6 +37,7 @@ from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort:
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
+from synmask.pipeline.translation.model_file import load_model
 from synmask.processor import CPU
 
 SLOWER = {faster: kind for kind, faster in FASTER.items()}

@@ -40,7 +40,7 @@ def settings_of(corpus, direction, system, epochs, precision):
 def fairseq_train(data, place, source, target, settings):
     """Train as `fairseq-train` does, in this process."""
     from synmask.pipeline.config.sections import RunSettings
-    from synmask.pipeline.translation.task import translation_config  # isort: split
+    from synmask.pipeline.translation.train import translation_config  # isort: split
 
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
     from fairseq_cli.train import main as train

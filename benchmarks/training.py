@@ -13,7 +13,9 @@ import torch
 
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.translation.criterion import MixedLoss
-from synmask.pipeline.translation.task import model_class, translation_config  # isort: split
+from synmask.pipeline.translation.task import model_class  # isort: split
+
+from synmask.pipeline.translation.train import translation_config  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary

@@ -160,7 +160,8 @@ def folder_of(run):
 @pytest.fixture(scope="session")
 def models(corpus, all_settings, tmp_path_factory):
     """A folder with model files of a plain and of a guided system."""
-    from synmask.pipeline.translation.average import average, save_model
+    from synmask.pipeline.translation.average import average
+    from synmask.pipeline.translation.model_file import save_model
 
     folder = tmp_path_factory.mktemp("models")
     for name, settings in all_settings.items():
@@ -185,7 +186,7 @@ def drawn(corpus, all_settings):
     import torch
 
     from synmask.pipeline.config.guides import GUIDES
-    from synmask.pipeline.translation.average import save_model
+    from synmask.pipeline.translation.model_file import save_model
     from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 
     words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
@@ -251,7 +252,7 @@ def small_tuned():
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
     from synmask.pipeline.tasks import TASKS
-    from synmask.pipeline.training.checkpoints import save
+    from synmask.pipeline.training.torch_files import save
 
     def make(path, task, weights, seed, run=None):
         settings = FinetuningSettings.model_validate({

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.training.checkpoints import damage, load
+from synmask.pipeline.training.torch_files import damage, load
 
 SOURCES = sorted((Path(__file__).parents[1] / "src/synmask").rglob("*.py"))
 FORBIDDEN = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.chmod", "os.umask"}

@@ -6,11 +6,11 @@ import torch
 from synmask.pipeline.config.sections import Decoding, Guidance
 from synmask.pipeline.export.code import guided
 from synmask.pipeline.files import UserError
-from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.fsmt import export_translation
 from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.model_file import load_model
 
 LINES = [
     "a bb d",

@@ -20,7 +20,7 @@ from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import learn
-from synmask.pipeline.training.checkpoints import save
+from synmask.pipeline.training.torch_files import save
 
 TRAINING = {"total_updates": 9, "warmup_updates": 2, "max_tokens": 20, "lr": 1e-3}
 DOCS = Path(__file__).parents[2] / "docs/models.md"

@@ -31,11 +31,11 @@ from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn
-from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training import torch_files
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
-from synmask.pipeline.training.checkpoints import save
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.training.stopping import Stop
+from synmask.pipeline.training.torch_files import save
 
 SHAPE = RobertaShape(layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
 TEXT = [
@@ -463,7 +463,7 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tu
     with open(tmp_path / "run/history.csv") as lines:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
     assert losses[-1] < 0.8 * losses[0]
-    assert checkpoints.load(tmp_path / "model.pt")["args"].encoder_layers == 2
+    assert torch_files.load(tmp_path / "model.pt")["args"].encoder_layers == 2
     assert load_weights(tmp_path).shape == RobertaShape(
         layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=20
     )

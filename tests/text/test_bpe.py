@@ -13,7 +13,8 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.text import parallel
-from synmask.pipeline.text.bpe import apply_file, join_subwords, learn
+from synmask.pipeline.text.bpe import apply_file, learn
+from synmask.pipeline.text.detokenise import join_subwords
 
 
 @pytest.fixture(scope="module")

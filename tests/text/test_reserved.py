@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.syntax.tree import over_words
-from synmask.pipeline.text.bpe import Splitter, apply_file, join_subwords, learn
+from synmask.pipeline.text.bpe import Splitter, apply_file, learn
+from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.text.reserved import misread
 from synmask.pipeline.training.binarise import binarise, encode
 

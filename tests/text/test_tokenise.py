@@ -13,8 +13,9 @@ from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.text import parallel
+from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.moses import ABBREVIATIONS
-from synmask.pipeline.text.tokenise import detokenise, tokenise, tokenise_file
+from synmask.pipeline.text.tokenise import tokenise, tokenise_file
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
 PERL = [

@@ -23,9 +23,10 @@ from fairseq.data.iterators import BackgroundConsumer
 
 from small_models import SETTINGS, fit, folder_of, model_text, typed
 from synmask.pipeline.files import TryAgain, UserError
-from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training import checkpoints, torch_files
 from synmask.pipeline.training.stopping import Stop
-from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.average import average
+from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.train import Translation
 
 DYING = Path(__file__).with_name("dying.py")
@@ -273,12 +274,12 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
 
 def of_seed_2(path, *where):
     """Have a state or a record say that another training saved it."""
-    saved = checkpoints.load(path)
+    saved = torch_files.load(path)
     holder = saved
     for key in where:
         holder = holder[key]
     holder["stamp"] = holder["stamp"] | {"seed": 2}
-    checkpoints.save(path, saved)
+    torch_files.save(path, saved)
 
 
 def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undisturbed, stopped, capfd):
@@ -328,7 +329,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
 def test_every_damage_is_noticed_or_harmless(tmp_path):
     path = tmp_path / "a.pt"
     value = {"a": torch.arange(40.0), "b": [1, "x"]}
-    checkpoints.save(path, value)
+    torch_files.save(path, value)
     whole = path.read_bytes()
     noticed = 0
     for position in range(len(whole)):
@@ -336,7 +337,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
         data[position] ^= 1 << (position % 8)
         path.write_bytes(data)
         try:
-            there = checkpoints.load(path)
+            there = torch_files.load(path)
         except UserError:
             noticed += 1
         else:
@@ -345,7 +346,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
     assert noticed > len(whole) / 3
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        assert checkpoints.damage(path)
+        assert torch_files.damage(path)
 
 
 @pytest.mark.parametrize("damage", [cut, flip, lambda path: path.write_bytes(b"")])
@@ -374,7 +375,7 @@ def test_a_finished_training_is_trained_again_if_asked(
     assert "epoch 1/3" not in output
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
     assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TryAgain.EXIT_CODE
-    assert checkpoints.load(first / "finished.pt")
+    assert torch_files.load(first / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP, again=1)
     output = capfd.readouterr().err
     assert "resuming after update 8 in epoch" in output

@@ -11,7 +11,8 @@ from synmask.pipeline.training.binarise import encode, read_dictionary
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.st_nmt import TemplatedEncoder
-from synmask.pipeline.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.translation.task import GuidedTranslation
+from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import TokenEncoder
 from synmask.processor import CPU
 

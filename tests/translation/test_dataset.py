@@ -6,7 +6,8 @@ import torch
 
 from small_models import typed
 from synmask.pipeline.files import UserError
-from synmask.pipeline.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.translation.task import GuidedTranslation
+from synmask.pipeline.translation.train import translation_config
 
 
 def task_of(corpus, settings, seed=1):

@@ -15,10 +15,10 @@ from synmask.pipeline.syntax.parses import read_parses
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation import beam
-from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
 from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.parse import likely_parents, parse, parse_text
 from synmask.pipeline.translation.translate import Translator
 

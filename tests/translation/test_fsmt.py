@@ -15,11 +15,12 @@ from transformers import (
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.forced import log_probabilities
-from synmask.pipeline.translation.inputs import encoded, no_jars, prepared, splitter_of
+from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.model_file import load_model
+from synmask.pipeline.translation.raw_text import no_jars, prepared, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]

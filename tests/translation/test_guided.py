@@ -11,11 +11,13 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file
-from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files, predict_templates
+from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.steps import DecoderSteps
-from synmask.pipeline.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.translation.task import GuidedTranslation
+from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 

@@ -13,8 +13,8 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.syntax.treebank import trees_of
-from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.parse import parse, parse_text
 from synmask.pipeline.translation.translate import Translator
 

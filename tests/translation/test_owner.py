@@ -8,7 +8,7 @@ import pytest
 from small_models import typed
 from synmask.pipeline.cli import main
 from synmask.pipeline.files import sha256
-from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.model_file import load_model
 
 TOKENS = '{"tokeniser": "none"}'
 DECODING = '{"beam": 2, "length_penalty": 1.0, "max_tokens": 60, "precision": "fp32"}'

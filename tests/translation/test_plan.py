@@ -8,7 +8,8 @@ import pytest
 from small_models import fit, model_text, typed
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
-from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.average import average
+from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.plan import (
     RESUMED,
     count_parameters,

@@ -16,13 +16,14 @@ from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: 
 from fairseq.modules import FairseqDropout, MultiheadAttention
 
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
-from synmask.pipeline.translation.average import average, load_model, load_template_model, save_model
+from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
+from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
 from synmask.pipeline.translation.plan import count_parameters
 from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
-from synmask.pipeline.translation.task import GuidedTranslation, read_templates, translation_config
-from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.translation.task import GuidedTranslation, read_templates
+from synmask.pipeline.translation.train import Translation, translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 

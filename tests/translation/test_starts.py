@@ -12,7 +12,7 @@ from torch import nn
 
 from small_models import typed
 from synmask.guides import Shape, build_guide
-from synmask.pipeline.translation.task import translation_config
+from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 D, FFN = 256, 512

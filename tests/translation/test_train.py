@@ -19,10 +19,11 @@ from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
 from synmask.pipeline.training.checkpoints import epoch_model, trained
 from synmask.pipeline.training.loop import _Loop
 from synmask.pipeline.training.stopping import Stop
-from synmask.pipeline.translation.average import average, load_model, save_model
+from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
-from synmask.pipeline.translation.task import translation_config
+from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.valid_bleu import valid_bleu
 
 KEEP = 2

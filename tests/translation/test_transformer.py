@@ -10,7 +10,8 @@ from torch import nn
 from small_models import typed
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training.operators import use_faster_modules
-from synmask.pipeline.translation.task import transformer_config, translation_config
+from synmask.pipeline.translation.task import transformer_config
+from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.torch_files import load
 
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))

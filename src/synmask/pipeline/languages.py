@@ -45,6 +45,11 @@ def shortest(code: str) -> str:
     return code if code in PLAIN else _tag(code).language
 
 
+def code_among(known: Iterable[str], code: str) -> str:
+    """The code among `known` of the same language, its shortest one if there is none."""
+    return known_as(code, known) or shortest(code)
+
+
 def script(code: str) -> str:
     """The script that the language is written in, such as Latn, by ISO 15924."""
     return PLAIN.get(code) or _tag(code).maximize().script

@@ -27,9 +27,10 @@ from synmask.pipeline.roberta.labelled import (
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.training.checkpoints import epoch_model, load, retire, save
+from synmask.pipeline.training.checkpoints import epoch_model, retire
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History
+from synmask.pipeline.training.torch_files import load, save
 
 BEST = "best.pt"
 EXAMPLES = 64  # answered together

@@ -16,7 +16,7 @@ from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.torch_files import load
 
 
 @on_gpus

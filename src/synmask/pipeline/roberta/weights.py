@@ -22,7 +22,7 @@ from synmask.pipeline.files import UserError, all_renamed
 from synmask.pipeline.owner import owned
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary
-from synmask.pipeline.training.checkpoints import load, save
+from synmask.pipeline.training.torch_files import load, save
 
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"

@@ -144,11 +144,6 @@ def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
         ) from None
 
 
-def join_subwords(line: str) -> str:
-    """Undo BPE: "un@@ glaub@@ lich" → "unglaublich"."""
-    return (line + " ").replace("@@ ", "").rstrip(" ")
-
-
 class Splitter:
     """Splits the words of lines; caches each word's sub-words as a string, which is several times faster than
     the library's own cache.

@@ -1,4 +1,4 @@
-"""From raw text to tokens and back: Moses' tokeniser, and word segmenters (text/segment.py)."""
+"""From raw text to tokens: Moses' tokeniser, and word segmenters (text/segment.py)."""
 
 import html
 import re
@@ -12,23 +12,17 @@ from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import segment
-from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer, Tokenizer
+from synmask.pipeline.text.moses import ABBREVIATIONS, Tokenizer
 from synmask.pipeline.text.parallel import map_lines
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
-HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
 MOSES = Tokens()
-
-
-def moses_code(language: str) -> str:
-    """Moses' code of a language: fra → fr."""
-    return languages.known_as(language, ABBREVIATIONS) or languages.shortest(language)
 
 
 def _tokenizer(language: str) -> Tokenizer:
     """Moses' tokeniser; a note says if it has no rules for the language."""
-    code = moses_code(language)
+    code = languages.code_among(ABBREVIATIONS, language)
     if languages.script(language) in languages.WITHOUT_SPACES:
         what = "does not split text that is written without spaces"
         languages.note(f"{languages.named(language)}: Moses {what}; `tokeniser` has others")
@@ -109,20 +103,3 @@ def _rejoined(tokenizer: Tokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
     text = html.unescape(_moses(tokenizer, False, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
-
-
-def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:
-    """Yield each line of tokens as plain text: without escapes and full-width signs, with punctuation joined
-    to words."""
-    if tokeniser == "none":
-        yield from lines
-    elif tokeniser in ("juman", "stanford"):  # spaces only between words in Latin letters or digits
-        for line in lines:
-            yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
-    else:
-        code = moses_code(language)
-        detokenizer = Detokenizer(code)
-        for line in lines:
-            if tokeniser == "corenlp" and code == "en":  # "didn ' t", "O ' Neill"
-                line = re.sub(r"(?<=n) ' (?=t\b)|(?<=\bO) ' (?=[A-Z])", "'", line)
-            yield detokenizer.detokenize(line.split())

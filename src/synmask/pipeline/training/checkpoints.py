@@ -23,7 +23,6 @@ import os
 import re
 import shutil
 import sys
-import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,17 +32,14 @@ import torch
 from synmask.pipeline import stamps
 from synmask.pipeline.files import (
     UserError,
-    machine_fault,
-    named_reads,
-    raise_unreadable,
     read_object,
     renamed,
     sha256,
     write_json,
-    writing,
 )
 from synmask.pipeline.owner import IDENTIFYING
 from synmask.pipeline.stamps import FINISHED, LAST, Stamp
+from synmask.pipeline.training.torch_files import damage, load, read, save
 
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
@@ -168,46 +164,12 @@ def _keep_damaged(path: Path, problem: str) -> None:
     print(f"{path}: damaged ({problem}); it is kept as {kept.name}", file=sys.stderr)
 
 
-def save(path: Path, value: Any) -> None:
-    """Save a value with torch; the file is written whole or not at all."""
-    with writing(path, "wb") as handle:
-        try:
-            torch.save(value, handle)
-        except RuntimeError as error:  # torch's error when a file cannot be written, such as on a full disk
-            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-
-
 def save_last(folder: Path, state: dict[str, Any]) -> None:
     """Write last.pt; the last.pt before it becomes previous.pt."""
     save(folder / "next.pt", state)
     with contextlib.suppress(FileNotFoundError):
         os.replace(folder / LAST, folder / "previous.pt")
     os.replace(folder / "next.pt", folder / LAST)
-
-
-def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
-    """Load a file of `save` onto the CPU. No code in the file is run (`weights_only`).
-
-    Args:
-        advice: for a damaged file.
-    Raises:
-        UserError: the file is missing or damaged.
-    """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    problem = damage(path)
-    if problem is None:
-        try:
-            value = _read(path)
-            if isinstance(value, dict):
-                return value
-            problem = f"it holds a {type(value).__name__}"
-        except Exception as error:  # the tensors are read only here
-            if machine_fault(error):
-                raise
-            raise_unreadable(path, error)
-            problem = type(error).__name__
-    raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
 
 
 def save_epoch(folder: Path, epoch: int, model: dict[str, torch.Tensor], stamp: Stamp) -> None:
@@ -225,38 +187,6 @@ def epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str,
     if not _of_this_training(path.parent, saved):
         raise UserError(f"{path}: a model of another training; move it away and rerun to train again")
     return saved["model"]
-
-
-def _read(path: Path, device: str = "cpu") -> Any:
-    with named_reads(path), open(path, "rb") as handle:  # torch's own reader hides the cause of a failure
-        return torch.load(handle, map_location=device, weights_only=True)
-
-
-def damage(path: Path) -> str | None:
-    """The damage in a file of `save`; None if it is intact.
-
-    torch writes checksums (CRC-32, like every zip file) but does not compare them.
-
-    Raises:
-        OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
-    """
-    return _damage(path) and _damage(path)  # twice: zipfile takes some failures to read for damage
-
-
-def _damage(path: Path) -> str | None:
-    with named_reads(path), open(path, "rb") as handle:
-        try:
-            with zipfile.ZipFile(handle) as archive:
-                if broken := archive.testzip():
-                    return f"wrong checksum of {broken}"
-            handle.seek(0)
-            torch.load(handle, map_location="meta", weights_only=True)  # all but the tensors' values
-        except Exception as error:  # a damaged file can raise anything
-            raise_unreadable(path, error)
-            if machine_fault(error) and not isinstance(error, OSError):
-                raise
-            return type(error).__name__
-    return None
 
 
 def _intact(path: Path) -> bool:
@@ -311,7 +241,7 @@ def _of_this_training(folder: Path, saved: Mapping[str, Any]) -> bool:
 
 def _outline(checkpoint: Path) -> dict[str, Any]:
     """The parts of a state to resume from besides weights: "history", "stamp", …; none if it is no state."""
-    state = _read(checkpoint, "meta")
+    state = read(checkpoint, "meta")
     extra = state.get("extra_state") if isinstance(state, dict) else None
     return extra if isinstance(extra, dict) else {}
 
@@ -324,7 +254,7 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     path = folder / FINISHED
     if not _intact(path):
         return None
-    done = _read(path)
+    done = read(path)
     if "stamp" in done and not _of_this_training(folder, done):  # records of older versions have none
         kept = _renamed(path, "unusable")
         print(f"{path}: of another training; it is kept as {kept.name}", file=sys.stderr)

@@ -10,7 +10,7 @@ from ctranslate2.specs.common_spec import Activation
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
 from synmask.pipeline.files import UserError
-from synmask.pipeline.translation.average import read_model, ready
+from synmask.pipeline.translation.model_file import read_model, ready
 
 USAGE = """from ctranslate2 import Translator
 

@@ -15,13 +15,13 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
 from synmask.pipeline.owner import check_owner
 from synmask.pipeline.syntax.annotations import Annotations
-from synmask.pipeline.text import bpe
-from synmask.pipeline.training.checkpoints import load
-from synmask.pipeline.translation.average import Loaded, load_model, ready
+from synmask.pipeline.text.detokenise import detokenise, join_subwords
+from synmask.pipeline.training.torch_files import load
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
-from synmask.pipeline.translation.inputs import batches, detokenised, encoded
+from synmask.pipeline.translation.inputs import batches, encoded
+from synmask.pipeline.translation.model_file import Loaded, load_model, ready
 from synmask.pipeline.translation.task import read_templates
 
 NAMED = ("corpus", "direction", "system", "seed")  # identify the run of a hypothesis
@@ -86,8 +86,8 @@ def decode_files(
             pairs = task.sources(sentences, rows, given)
             hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
-            words = [bpe.join_subwords(line) for line in hypotheses]
-            sides = words, detokenised(words, text)
+            words = [join_subwords(line) for line in hypotheses]
+            sides = words, detokenise(words, text.target, text.tokeniser_of(text.target))
             made = ["".join(f"{line}\n" for line in lines) for lines in sides]
             if wanted:
                 pairs, table = task.sources(sentences, rows, given, forced), io.StringIO()

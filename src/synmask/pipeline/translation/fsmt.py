@@ -18,9 +18,10 @@ from synmask.pipeline.config.sections import Decoding, Guidance, ModelText
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
-from synmask.pipeline.text.tokenise import moses_code
-from synmask.pipeline.translation.average import read_model, ready
+from synmask.pipeline.languages import code_among
+from synmask.pipeline.text.moses import ABBREVIATIONS
 from synmask.pipeline.translation.dataset import continues
+from synmask.pipeline.translation.model_file import read_model, ready
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 USAGE = """# pip install torch transformers sacremoses
@@ -54,7 +55,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     model, task, text = ready(saved, path)
     system = task.settings.system
     keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
-    languages = [moses_code(language) for language in (text.source, text.target)]
+    languages = [code_among(ABBREVIATIONS, language) for language in (text.source, text.target)]
     files = {
         "config.json": json_text(_config(model, languages) | keys),
         "generation_config.json": json_text(_generation()),

@@ -1,7 +1,7 @@
-"""Text as a model's input (words, sub-words, ids, batches), and its output as text."""
+"""Sub-words as a model's input: ids, and batches of them."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,43 +10,11 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 
-from synmask.pipeline.config.sections import ModelText
 from synmask.pipeline.files import UserError
-from synmask.pipeline.text import bpe, tokenise
 from synmask.pipeline.training.binarise import check_subwords, encode
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 
-Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
 MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
-
-
-def no_jars(tokeniser: str) -> list[Path]:
-    return []
-
-
-def starts_program(text: ModelText) -> bool:
-    """Whether the source language's tokeniser is an external program, which takes seconds to start."""
-    return text.tokeniser_of(text.source) not in ("moses", "none")
-
-
-def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:
-    tokeniser = text.tokeniser_of(text.source)
-    kwargs = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
-    return list(tokenise.tokenise(lines, text.source, **kwargs))
-
-
-def splitter_of(text: ModelText) -> bpe.Splitter:
-    """The splitter of words into sub-words by a model's text settings."""
-    return bpe.Splitter(text.codes, None if text.vocabulary is None else set(text.vocabulary))
-
-
-def prepared(
-    lines: Iterable[str], text: ModelText, splitter: bpe.Splitter, jars: Jars
-) -> tuple[list[str], list[str], list[str]]:
-    """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""
-    plain = [" ".join(line.split()) for line in lines]
-    tokenised = tokens_of(plain, text, jars, text.lowercase)
-    return plain, tokenised, [splitter(line) for line in tokenised]
 
 
 def encoded(
@@ -107,7 +75,3 @@ def batches(
         for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=most):
             batch = sources.collater([sources[i] for i in indices])
             yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
-
-
-def detokenised(lines: list[str], text: ModelText) -> list[str]:
-    return list(tokenise.detokenise(lines, text.target, text.tokeniser_of(text.target)))

@@ -10,9 +10,9 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.tree import bracketed, over_words
 from synmask.pipeline.text.tokenise import tokenise
-from synmask.pipeline.translation.average import Loaded
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.model_file import Loaded
 from synmask.pipeline.translation.parse import parsed
 from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
 

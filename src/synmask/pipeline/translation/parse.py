@@ -13,17 +13,9 @@ from synmask.pipeline.files import UserError, json_text, read_lines, write_all_l
 from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
-from synmask.pipeline.translation.average import Loaded, load_model
-from synmask.pipeline.translation.inputs import (
-    Jars,
-    batches,
-    encoded,
-    hint_at_unknown,
-    no_jars,
-    prepared,
-    splitter_of,
-    starts_program,
-)
+from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
+from synmask.pipeline.translation.model_file import Loaded, load_model
+from synmask.pipeline.translation.raw_text import Jars, no_jars, prepared, splitter_of, starts_program
 
 MAX_TOKENS = 4000  # per batch
 

@@ -13,16 +13,13 @@ from fairseq.models.transformer.transformer_config import (
     EncDecBaseConfig,
     TransformerConfig,
 )
-from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import DictConfig
 
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import encode, read_binary
-from synmask.pipeline.training.trainer import fairseq_config
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.st_nmt import TemplatedTransformer
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -130,30 +127,6 @@ class GuidedTranslation(TranslationTask):
             mask_rate=system.mask_rate if training else 0.0,
             seed=self.seed,
         )
-
-
-def translation_config(
-    data: Path,
-    checkpoints: Path,
-    source: str,
-    target: str,
-    settings: RunSettings,
-    seed: int,
-    processes: int = 1,
-) -> DictConfig:
-    """The run's settings as fairseq's configuration.
-
-    Gradients are accumulated, so that an update sees gpus x updates x tokens target tokens (`training.batch`)
-    with any number of workers.
-    """
-    training, batch = settings.training, settings.training.batch
-    scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates, warmup_init_lr=1e-7)
-    scheduler._name = "inverse_sqrt"
-    updates = batch.gpus * batch.updates // processes
-    batches = {"updates": updates, "max_tokens": batch.tokens}
-    cfg = fairseq_config(checkpoints, training, seed, processes, scheduler, **batches)
-    cfg.task, cfg.model = task_config(data, source, target), transformer_config(settings)
-    return cfg
 
 
 def task_config(data: Path, source: str, target: str) -> TranslationConfig:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import torch
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from pydantic import Field
@@ -20,9 +21,10 @@ from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
+from synmask.pipeline.training.trainer import fairseq_config
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.task import GuidedTranslation, task_config, translation_config
+from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 
 
 @dataclass(frozen=True)
@@ -179,3 +181,27 @@ def train(
     run_stage(
         Translation(settings, training.seed, data, source, target, keep, named), run, training, processes
     )
+
+
+def translation_config(
+    data: Path,
+    checkpoints: Path,
+    source: str,
+    target: str,
+    settings: RunSettings,
+    seed: int,
+    processes: int = 1,
+) -> DictConfig:
+    """The run's settings as fairseq's configuration.
+
+    Gradients are accumulated, so that an update sees gpus x updates x tokens target tokens (`training.batch`)
+    with any number of workers.
+    """
+    training, batch = settings.training, settings.training.batch
+    scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates, warmup_init_lr=1e-7)
+    scheduler._name = "inverse_sqrt"
+    updates = batch.gpus * batch.updates // processes
+    batches = {"updates": updates, "max_tokens": batch.tokens}
+    cfg = fairseq_config(checkpoints, training, seed, processes, scheduler, **batches)
+    cfg.task, cfg.model = task_config(data, source, target), transformer_config(settings)
+    return cfg

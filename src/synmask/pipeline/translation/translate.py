@@ -14,17 +14,15 @@ from fairseq import utils
 from synmask.pipeline.config.sections import Decoding, ModelText
 from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
-from synmask.pipeline.text import bpe
+from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.training.binarise import encode
-from synmask.pipeline.translation.average import load_model, load_template_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.decode import best_templates, listed, searched
-from synmask.pipeline.translation.inputs import (
+from synmask.pipeline.translation.inputs import encoded, hint_at_unknown
+from synmask.pipeline.translation.model_file import load_model, load_template_model
+from synmask.pipeline.translation.raw_text import (
     Jars,
-    detokenised,
-    encoded,
-    hint_at_unknown,
     no_jars,
     prepared,
     splitter_of,
@@ -133,9 +131,10 @@ class Translator:
         for results in searched(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [one.tokens for one in hypotheses[: self.nbest]]
-                words = [bpe.join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
+                words = [join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
+                plain = detokenise(words, self.text.target, self.text.tokeniser_of(self.text.target))
                 scores = [self._score(sources, number, tokens) if self.scored else None for tokens in ids]
-                found[number] = [*map(Candidate, detokenised(words, self.text), scores)]
+                found[number] = [*map(Candidate, plain, scores)]
         return found
 
     @torch.no_grad()

@@ -3,7 +3,7 @@
 from fairseq.trainer import Trainer
 
 from synmask.pipeline.evaluation.bleu import bleu
-from synmask.pipeline.text.bpe import join_subwords
+from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.inputs import batches
 

@@ -91,7 +91,8 @@ class Essence(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
-        node.names = [name for name in node.names if not self._for_words(name.name)]
+        """A module of ours that is loaded counts itself."""
+        node.names = [name for name in node.names if name.asname or not name.name.startswith("synmask.")]
         return node if node.names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:

@@ -26,6 +26,7 @@ ROOT = Path("src/synmask")  # from the Snakefile's folder
 # but for names and types.
 UNCOUNTED = {
     "synmask.__main__": "starts the command line",
+    "synmask.kernels": "finds what was built of a kernel.cpp, which counts",
     "synmask.pipeline.cli": "the command line, and verbs for people",
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
     "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
@@ -36,9 +37,11 @@ UNCOUNTED = {
     "synmask.pipeline.provenance": "versions and commits: notes on a result",
     "synmask.pipeline.stamps": "names the folders of checkpoints",
     "synmask.pipeline.training.board": "shows a training in TensorBoard",
+    "synmask.pipeline.training.compat_fairseq": "makes fairseq importable; what it computes stays",
     "synmask.pipeline.training.lock": "excludes other processes",
     "synmask.pipeline.training.progress": "shows a training in its log",
     "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
+    "synmask.pipeline.training.torch_files": "passes on tensors as they are",
     "synmask.pipeline.verbs": "names verbs",
     "synmask.pipeline.workflow": "plans jobs",
 }

@@ -1,0 +1,76 @@
+"""Files of torch: written whole or not at all, and read without running the code in them."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synmask.pipeline.files import UserError, machine_fault, named_reads, raise_unreadable, writing
+
+
+def save(path: Path, value: Any) -> None:
+    """Save a value with torch; the file is written whole or not at all."""
+    with writing(path, "wb") as handle:
+        try:
+            torch.save(value, handle)
+        except RuntimeError as error:  # torch's error when a file cannot be written, such as on a full disk
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+
+
+def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
+    """Load a file of `save` onto the CPU. No code in the file is run (`weights_only`).
+
+    Args:
+        advice: for a damaged file.
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    problem = damage(path)
+    if problem is None:
+        try:
+            value = read(path)
+            if isinstance(value, dict):
+                return value
+            problem = f"it holds a {type(value).__name__}"
+        except Exception as error:  # the tensors are read only here
+            if machine_fault(error):
+                raise
+            raise_unreadable(path, error)
+            problem = type(error).__name__
+    raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
+
+
+def read(path: Path, device: str = "cpu") -> Any:
+    """Load an intact file of `save` onto a device; "meta" leaves the values of tensors out."""
+    with named_reads(path), open(path, "rb") as handle:  # torch's own reader hides the cause of a failure
+        return torch.load(handle, map_location=device, weights_only=True)
+
+
+def damage(path: Path) -> str | None:
+    """The damage in a file of `save`; None if it is intact.
+
+    torch writes checksums (CRC-32, like every zip file) but does not compare them.
+
+    Raises:
+        OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
+    """
+    return _damage(path) and _damage(path)  # twice: zipfile takes some failures to read for damage
+
+
+def _damage(path: Path) -> str | None:
+    with named_reads(path), open(path, "rb") as handle:
+        try:
+            with zipfile.ZipFile(handle) as archive:
+                if broken := archive.testzip():
+                    return f"wrong checksum of {broken}"
+            handle.seek(0)
+            torch.load(handle, map_location="meta", weights_only=True)  # all but the tensors' values
+        except Exception as error:  # a damaged file can raise anything
+            raise_unreadable(path, error)
+            if machine_fault(error) and not isinstance(error, OSError):
+                raise
+            return type(error).__name__
+    return None

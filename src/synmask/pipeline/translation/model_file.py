@@ -1,0 +1,127 @@
+"""A model file: a model with all that its use requires."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from fairseq.data import Dictionary
+
+from synmask.pipeline.arguments import BY_HAND
+from synmask.pipeline.config.sections import ModelText, RunSettings
+from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines
+from synmask.pipeline.owner import check_owner, owned
+from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
+from synmask.pipeline.translation.transformer import GuidedTransformer
+
+ZIP = b"PK\x03\x04"  # how each file of torch.save begins
+
+
+class Loaded(NamedTuple):
+    """A model in evaluation mode (on the GPU if there is one), its task, and how text becomes its input."""
+
+    model: GuidedTransformer
+    task: GuidedTranslation
+    text: ModelText
+
+
+def save_model(
+    path: Path,
+    state: dict[str, torch.Tensor],
+    data: Path,
+    text: ModelText,
+    settings: RunSettings,
+    template_model: Path | None = None,
+    run: Mapping[str, Any] = BY_HAND,
+    training: str | None = None,
+) -> None:
+    """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
+
+    Args:
+        data: folder of binarised data (for its dictionaries).
+        template_model: for a system that reads templates, the file of the model that predicts them; its
+            contents are included.
+        run, training: the model's run, and its `training_digest`; they are recorded in the file.
+    Raises:
+        UserError: `state` does not fit the dictionaries or settings; the template model belongs to another
+            run.
+    """
+    sides = {"source": text.source, "target": text.target}
+    paths = {side: data / f"dict.{language}.txt" for side, language in sides.items()}
+    dictionaries = {side: "".join(f"{line}\n" for line in read_lines(path)) for side, path in paths.items()}
+    saved = {
+        "model": state,
+        "dictionaries": dictionaries,
+        "text": text.plain(),
+        "settings": settings.plain(),
+        **owned(run),
+        **({"training": training} if training else {}),
+    }
+    if template_model is not None:
+        saved["template_model"] = load(template_model)
+        check_owner(template_model, saved["template_model"], run, "settings")  # it has settings of its own
+    _built(saved, f"{data}: not what the model was trained on")
+    save(path, saved)
+
+
+def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
+    """The model of a model file, for a step of `run`.
+
+    Raises:
+        UserError: it is no model file, is damaged, belongs to another run, or has weights that are not
+            finite.
+    """
+    saved = read_model(path)
+    check_owner(path, saved, run)
+    return ready(saved, path)
+
+
+def read_model(path: Path) -> dict[str, Any]:
+    """The contents of a model file; errors as of `load_model`."""
+    if path.is_file():
+        with named_reads(path), path.open("rb") as handle:
+            start = handle.read(len(ZIP))
+        if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
+            raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
+    return load(path)
+
+
+def load_template_model(path: Path) -> Loaded:
+    """Like `load_model`, but for the template model that is included in a model file."""
+    return ready(load(path)["template_model"], path)
+
+
+def ready(saved: dict[str, Any], path: Path) -> Loaded:
+    """The model in the contents of the model file `path`; errors as of `load_model`."""
+    model, task, text = _built(saved, f"{path}: not a whole model file of `synmask average`")
+    for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
+        if not value.isfinite().all():
+            raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
+    if (guide := model.encoder.guide) is not None and guide.options.parses_itself:
+        task.needs -= guide.options.reads  # read in training alone
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Loaded(model.to(device).eval(), task, text)
+
+
+def _built(saved: dict[str, Any], fault: str) -> Loaded:
+    """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
+    try:
+        text = ModelText.model_validate(saved["text"])
+        settings = RunSettings.model_validate(saved["settings"])
+        dictionaries = [
+            Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
+        ]
+        cfg, templates = task_config(Path(), text.source, text.target), None
+        if settings.system.kind.templates:
+            templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
+        task = GuidedTranslation(cfg, *dictionaries, settings, template_dictionary=templates)
+        model = task.build_model(transformer_config(settings))
+        model.load_state_dict({**saved["model"]})  # a copy, since fairseq adds keys
+    except Exception as error:  # another file's contents can raise anything
+        if machine_fault(error):
+            raise
+        message = " ".join(str(error).split())[:200]
+        raise UserError(f"{fault} ({type(error).__name__}: {message})") from None
+    return Loaded(model, task, text)
