@@ -48,6 +48,8 @@ def _write(node: Any, out: list[str]) -> None:
         out.append(f"({node.__class__.__name__}")
         for name in _parts(node.__class__):
             part = getattr(node, name, None)
+            if isinstance(part, list):
+                part = [one for one in part if not getattr(one, "left_out", False)]
             if part is not None and part != []:
                 out.append(name)
                 _write(part, out)
@@ -67,11 +69,14 @@ def _parts(kind: type[ast.AST]) -> list[str]:
 
 
 class Essence(ast.NodeTransformer):
-    """Leaves out of a syntax tree what cannot change a result."""
+    """Leaves out of a syntax tree what cannot change a result, and marks further statements as `left_out`."""
 
     def __init__(self, uncounted: Callable[[str], bool]) -> None:
         self.uncounted = uncounted
         self.in_class = False
+        # Of the function: the names that it reads but for the words of errors, and its assignments of text.
+        self.read: set[str] = set()
+        self.texts: list[ast.Assign] = []
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Docstrings go; of what is printed on stderr, the words."""
@@ -109,8 +114,9 @@ class Essence(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """In a class, such a line makes a field of a dataclass; elsewhere it is like one without a type."""
         if not self.in_class:
-            self.generic_visit(node)
-            return ast.Assign([node.target], node.value) if node.value else ast.Expr(node.target)
+            if node.value:
+                return self.visit_Assign(ast.Assign([node.target], node.value))
+            return self.generic_visit(ast.Expr(node.target))
         names = {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
         node.annotation = ast.Constant(sorted(names & IN_CLASSES))
         return self.generic_visit(node)
@@ -122,14 +128,35 @@ class Essence(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        outer, self.in_class = self.in_class, False
+        """Text that only the words of errors and notes have read goes, too."""
+        outer = self.in_class, self.read, self.texts
+        self.in_class, self.read, self.texts = False, set(), []
         node.returns = None
         self.generic_visit(node)
-        node.body = _without_unused_words(node.body)
-        self.in_class = outer
+        for text in self.texts:
+            text.left_out = self.read.isdisjoint(name.id for name in text.targets)
+        outer[1].update(self.read)
+        self.in_class, self.read, self.texts = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        names = all(isinstance(one, ast.Name) for one in node.targets)
+        if names and not self.in_class and _is_text(node.value):
+            self.texts.append(node)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load):
+            self.read.add(node.id)
+        return node
+
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
+        self.read.update(node.names)
+        return node
+
+    visit_Nonlocal = visit_Global
 
 
 class Wordless(ast.NodeTransformer):
@@ -152,32 +179,6 @@ def _is_said(node: ast.AST) -> bool:
             option.arg == "file" and ast.unparse(option.value) == "sys.stderr" for option in node.keywords
         )
     )
-
-
-class _Unused(ast.NodeTransformer):
-    """Leaves out assignments of text to names that are not `used`."""
-
-    def __init__(self, used: set[str]) -> None:
-        self.used = used
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node  # its names are attributes
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        names = {one.id if isinstance(one, ast.Name) else None for one in node.targets}
-        unused = None not in names and not names & self.used
-        return None if unused and _is_text(node.value) else node
-
-
-def _without_unused_words(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a function without text that only errors and notes have used."""
-    function, used = ast.Module(body, []), set()
-    for one in ast.walk(function):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
-            used.add(one.id)
-        elif isinstance(one, ast.Global | ast.Nonlocal):
-            used.update(one.names)
-    return _Unused(used).visit(function).body
 
 
 def _is_text(node: ast.AST) -> bool:
