@@ -4,19 +4,18 @@ Each call is a process of its own, with the caller's words, folder, environment 
 modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it.
 """
 
-import atexit
 import contextlib
 import gc
 import importlib
 import json
+import logging
+import multiprocessing
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
-import threading
-import traceback
+from multiprocessing.connection import wait
 from pathlib import Path
 
 LOADED = (
@@ -81,25 +80,26 @@ def serve(folder: Path) -> None:
 
 
 def answer(caller: socket.socket) -> None:
-    """Fork what is called, and send its exit code; or kill it when the caller is gone."""
+    """Run what is called in a fork of this process, and send its exit code; or kill it when the caller is gone."""
     head, files, *_ = socket.recv_fds(caller, 8, 3)
-    words, folder, environment = json.loads(caller.makefile("rb").read(int.from_bytes(head)))
-    child = os.fork()
-    if child == 0:
-        caller.close()
-        become(words, folder, environment, files)
-        os._exit(called(Path(words[0]).name))  # taking all modules down would cost more than it is worth
-    ended = os.pidfd_open(child)
-    if caller in select.select([ended, caller], [], [])[0]:
-        os.killpg(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    call = json.loads(caller.makefile("rb").read(int.from_bytes(head)))
+    # Its processes end like Python's own, but without taking all modules down, which would take most of their time.
+    process = multiprocessing.get_context("fork").Process(target=run, args=(caller, *call, files))
+    process.start()
+    if caller in wait([process.sentinel, caller]):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.join()
     with contextlib.suppress(BrokenPipeError):
+        code = process.exitcode
         caller.sendall(str(code if code >= 0 else 128 - code).encode())
     os._exit(0)
 
 
-def become(words: list[str], folder: str, environment: dict[str, str], files: list[int]) -> None:
-    """Make this process what a shell would have started."""
+def run(
+    caller: socket.socket, words: list[str], folder: str, environment: dict[str, str], files: list[int]
+) -> None:
+    """Run the program as its script does, in a process like those that a shell starts."""
+    caller.close()
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
@@ -113,24 +113,10 @@ def become(words: list[str], folder: str, environment: dict[str, str], files: li
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(":"))
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")
-
-
-def called(name: str) -> int:
-    """Run the program as its script does → its exit code, once it has done what is left to do at its end."""
-    code = 0
     try:
-        importlib.import_module(PROGRAMS[name]).main()
-    except SystemExit as left:
-        code = left.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    return code if isinstance(code, int) else int(code is not None)
+        sys.exit(importlib.import_module(PROGRAMS[Path(words[0]).name]).main())
+    finally:
+        logging.shutdown()
 
 
 if __name__ == "__main__":
