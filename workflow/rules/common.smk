@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from synmask.pipeline.config.blame import fault, place
+from synmask.pipeline.config.blame import place, user_error
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
@@ -36,7 +36,7 @@ def told_in_one_line(values=config, files=FILES):
     try:
         yield
     except Fault as found:
-        sys.exit(str(fault(found, values, files)))
+        sys.exit(str(user_error(found, values, files)))
     except UserError as error:
         sys.exit(str(error))
 
@@ -191,7 +191,7 @@ def check_free(target):
     if workflow.is_rule(target):
         section = "experiments" if target in CONFIG.experiments else "tables"
         found = Fault((section, target), "a rule has this name; take another")
-        sys.exit(str(fault(found, config, FILES)))
+        sys.exit(str(user_error(found, config, FILES)))
 
 
 def shown(path, caption, category, of, **labels):
