@@ -28,7 +28,7 @@ def test_operators_of_another_source_are_not_used(monkeypatch, source):
     assert kernels.load("synmask.search", source)
 
 
-def test_without_operators_nothing_is_said(monkeypatch, source, recwarn):
+def test_without_operators_nothing_is_reported(monkeypatch, source, recwarn):
     def missing(name):
         raise ModuleNotFoundError(name)
 

@@ -63,7 +63,7 @@ def test_names_of_codes():
     assert named("fra") == "fra (French)"
 
 
-def test_a_note_is_said_once(capsys):
+def test_a_note_is_reported_once(capsys):
     for words in ("a", "b", "a"):
         note(words)
     assert capsys.readouterr().err == "note: a\nnote: b\n"

@@ -103,7 +103,7 @@ class Strange(type(Path())):
         return SimpleNamespace(st_uid=-1) if self.suffix == ".py" else super().stat(**kwargs)
 
 
-def test_without_git_it_is_said(clone, monkeypatch):
+def test_without_git_it_is_reported(clone, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert provenance.commit() == "unknown (git is not installed)"
 

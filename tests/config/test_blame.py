@@ -59,7 +59,7 @@ def message_of(tmp_path, text, **given):
         ("corpora: {aspec: {trees: null}}\ntraining: {max_epochs: 3}", "corpora.aspec.trees: system 'pascal' reads", "config/paper.yaml: experiments.aspec-parsed.systems"),
     ],
 )  # fmt: skip
-def test_a_fault_is_said_of_the_users_key_that_causes_it(tmp_path, text, begin, shown):
+def test_a_fault_is_reported_for_the_users_key_that_causes_it(tmp_path, text, begin, shown):
     line = message_of(tmp_path, text)
     key, words = begin.rsplit(": ", 1)
     assert line.startswith(f"mine.yaml: {key}, against {shown}: {words}"), line
@@ -82,7 +82,7 @@ def test_a_fault_in_a_file_of_the_project_names_that_file(tmp_path):
         load(read_all(files), files)
 
 
-def test_a_key_that_all_files_lack_is_said_of_config_yaml():
+def test_a_key_that_all_files_lack_is_reported_for_config_yaml():
     files = project_files()
     values = {key: value for key, value in read_all(files).items() if key != "targets"}
     with pytest.raises(UserError, match=r"^config.yaml: targets: this key is missing"):

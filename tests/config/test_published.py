@@ -57,7 +57,7 @@ def test_what_the_paper_does_not_have_is_not_there(published):
         assert key not in published.numbers
 
 
-def test_each_note_is_said_once_and_only_of_its_own_numbers(published):
+def test_each_note_is_reported_once_and_only_of_its_own_numbers(published):
     cost = published.notes({(corpus, "parameters", "grammar") for corpus in ("iwslt14", "nc11", "aspec")})
     assert len(cost) == 1
     assert "9M" in cost[0]

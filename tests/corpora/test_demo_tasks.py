@@ -125,7 +125,7 @@ def drawn(request):
     return request.param, rows(request.param, SIZES, 1)
 
 
-def test_the_reader_knows_what_is_said():
+def test_the_reader_knows_what_is_reported():
     active, passive = "Today the man sees the dog.", "The dog is seen by the man today."
     assert paraphrase(active, passive) == "1"
     assert paraphrase(active, "The man is seen by the dog today.") == "0"

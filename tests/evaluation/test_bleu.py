@@ -223,7 +223,7 @@ def test_tokenised_bleu_is_left_out_where_words_have_no_spaces(files):
         assert [*found["scores"]] == ["sacrebleu", "chrf"]
 
 
-def test_a_language_that_sacrebleu_cannot_split_is_said_once(capsys):
+def test_a_language_that_sacrebleu_cannot_split_is_reported_once(capsys):
     languages.note.cache_clear()
     for _ in range(2):
         bleu.bleu("sacrebleu", "tha")
@@ -232,7 +232,7 @@ def test_a_language_that_sacrebleu_cannot_split_is_said_once(capsys):
     )
 
 
-def test_another_unicode_form_is_said(tmp_path, capsys):
+def test_another_unicode_form_is_reported(tmp_path, capsys):
     plain = "Die Tür knarrt über Nacht.\nÄ\n"
     (tmp_path / "nfc").write_text(plain, encoding="utf-8")
     (tmp_path / "nfd").write_text(normalize("NFD", plain), encoding="utf-8")

@@ -197,7 +197,7 @@ def test_columns_that_say_the_same_are_one(project):
     ]
 
 
-def test_what_was_run_is_said(project):
+def test_what_was_run_is_reported(project):
     html = page(project).read_text()
     for message in ("3 of 4", "2023-11-14 22:13 UTC", "abc123", "CPU", "torch 2.0", "0.07 hours", "epoch 29 &lt;done&gt;",
                  "synmask score --hypothesis &#39;a&lt;b&#39;", "1,234,567", "BLEU by &lt;system&gt;."):  # fmt: skip

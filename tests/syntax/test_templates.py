@@ -123,7 +123,7 @@ def test_a_file_of_templates(files):
     assert json.loads((files / "out.json").read_text()) == counts
 
 
-def test_what_does_not_fit_is_said_in_one_line(files):
+def test_what_does_not_fit_is_reported_in_one_line(files):
     with pytest.raises(UserError, match=r"en, line 4: 2 words, not 1 as in its tree; parse the text again"):
         make(files, kept=None)
     write_lines(files / "kept", ["1", "2", "3"])

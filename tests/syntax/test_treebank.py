@@ -196,7 +196,7 @@ def test_faulty_folders_are_named(treebank):
             list(read_trees(treebank / name))
 
 
-def test_another_unicode_form_of_a_word_is_said():
+def test_another_unicode_form_of_a_word_is_reported():
     (tree,) = trees_of(["(S (A Tür) (B zu))"], "gold")
     assert unlike([normalize("NFD", "Tür"), "zu"], tree).endswith(
         ": the same in another Unicode form; write both in NFC (uconv -x nfc)"

@@ -158,7 +158,7 @@ def _killed(line):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_process_is_said_in_one_line():
+def test_a_killed_process_is_reported_in_one_line():
     with pytest.raises(UserError, match="one of 2 processes was killed, perhaps for lack of memory"):
         list(parallel.map_lines(_killed, ["x"] * 9, 2))
 
@@ -238,7 +238,7 @@ def test_codes_of_one_language_are_treated_alike(code, same, tokeniser):
         ("tha", "note: tha (Thai): Moses does not split text that is written without spaces; `tokeniser` "),
     ],
 )
-def test_a_language_without_rules_is_said_once(code, message, capsys):
+def test_a_language_without_rules_is_reported_once(code, message, capsys):
     languages.note.cache_clear()
     for _ in range(2):
         [*tokenise(["a b."], code)]

@@ -237,7 +237,7 @@ def test_a_file_without_sentences_has_no_translations(models, tmp_path):
     assert texts(Translator([models / "pascal.pt"], parse=lambda *_: 1 / 0), []) == []
 
 
-def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
+def test_what_a_parser_must_give_is_reported(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser; give --annotations"):
         decode(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h")
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads; templates are predicted from the source"):

@@ -56,7 +56,7 @@ def test_a_target_behind_configfile_is_told_its_place(project):
     assert output == "demo: No such file or directory; if it is a target, give it before --configfile"
 
 
-def test_a_fault_in_a_file_laid_over_is_said_of_that_file(project):
+def test_a_fault_in_a_file_laid_over_is_reported_for_that_file(project):
     (project.folder / "mine.yaml").write_text("seeds: [1]\ntraining: {lr: -1}\n")
     output = refused(project, "--configfile", "mine.yaml", "-n")
     assert output == "mine.yaml: training.lr: must be above 0 (given: -1)"

@@ -286,7 +286,7 @@ def test_what_does_not_count_is_there_and_computes_nothing():
             assert not {*found} & {*rooms}, file
 
 
-def test_what_only_some_jobs_use_is_imported_where_it_is_said_to_be():
+def test_what_only_some_jobs_use_is_imported_where_it_should_be():
     for module, optional in OPTIONAL.items():
         assert optional <= {*imports(module)}, module
     for loader, package in BY_NAME.items():

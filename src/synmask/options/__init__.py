@@ -19,7 +19,7 @@ BOUNDS = {
 
 
 def option(default: Any, description: str = "", **bounds: float) -> Any:
-    """A field with this default, what it means, and bounds by the names in `BOUNDS`."""
+    """A field with this default and description, and bounds by the names in `BOUNDS`."""
     return field(default=default, metadata={"description": description, **bounds})
 
 

@@ -47,7 +47,7 @@ def processor() -> str:
     fields = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in reversed(lines) if ":" in line)
     name = fields.get("model name") or platform.processor() or "unknown processor"
     flags = fields.get("flags", "").split()
-    return ", ".join([name, *[said for flag, said in INSTRUCTIONS.items() if flag in flags][:1]])
+    return ", ".join([name, *[vectors for flag, vectors in INSTRUCTIONS.items() if flag in flags][:1]])
 
 
 def check_code(source: Path) -> None:
@@ -102,8 +102,8 @@ def commit() -> str:
         except FileNotFoundError:
             why = "git is not installed"
         except subprocess.CalledProcessError as error:
-            said = error.stderr.partition("\n")[0]
-            why = next((meant for words, meant in GIT_REFUSALS.items() if words in said), said[:100])
+            message = error.stderr.partition("\n")[0]
+            why = next((meant for words, meant in GIT_REFUSALS.items() if words in message), message[:100])
     return f"unknown ({why})" if known.startswith("$Format") else known[:12]
 
 

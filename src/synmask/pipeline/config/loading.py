@@ -156,12 +156,14 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     files, generated = _mapping(entry.get("files")), entry.get("generate")
     if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
         dropped = TEXT if inherited.get("trees") == "corenlp" and not generated else (*TEXT, "trees")
-        inherited = {key: said for key, said in inherited.items() if key not in dropped} | {"download": name}
+        inherited = {key: value for key, value in inherited.items() if key not in dropped} | {
+            "download": name
+        }
     elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
         inherited |= {"download": name, "sha256": {}}
     for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
         if isinstance(inherited.get(key), Mapping):
-            inherited[key] = {split: said for split, said in inherited[key].items() if split not in files}
+            inherited[key] = {split: value for split, value in inherited[key].items() if split not in files}
     return merge(inherited, entry)
 
 

@@ -1,7 +1,7 @@
-"""The essence of a source file: what it computes, without its words and its layout.
+"""The essence of a source file: what it computes, without its prose and its layout.
 
-Of Python that is the syntax tree without docstrings, comments, annotations, imports of modules that do not
-count, and the words of errors; of C++ and Java, all tokens but comments; of other files, all of the text.
+For Python, that is the syntax tree without docstrings, comments, annotations, imports of modules that do not
+count, and the texts of messages; for C++ and Java, all tokens but comments; for other files, the whole text.
 """
 
 import ast
@@ -69,23 +69,23 @@ def _parts(kind: type[ast.AST]) -> list[str]:
 
 
 class Essence(ast.NodeTransformer):
-    """Leaves out of a syntax tree what cannot change a result, and marks further statements as `left_out`."""
+    """Drops from a syntax tree what cannot change a result, and marks further statements as `left_out`."""
 
     def __init__(self, uncounted: Callable[[str], bool]) -> None:
         self.uncounted = uncounted
         self.in_class = False
-        # Of the function: the names that it reads but for the words of errors, and its assignments of text.
+        # Of the function: the names that it reads outside messages, and its assignments of text.
         self.read: set[str] = set()
         self.texts: list[ast.Assign] = []
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        """Docstrings go; of what is printed on stderr, the words."""
+        """Drop docstrings, and the text of what is printed on stderr."""
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
             return None
-        return self.generic_visit(Wordless().visit(node) if _is_said(node.value) else node)
+        return self.generic_visit(Wordless().visit(node) if _is_printed_note(node.value) else node)
 
     def visit_Pass(self, node: ast.Pass) -> None:
-        """It does the same as a docstring."""
+        """Drop it: it does as little as a docstring."""
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         return self.generic_visit(Wordless().visit(node))
@@ -96,7 +96,7 @@ class Essence(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
-        """A module of ours that is loaded counts itself."""
+        """Drop imports of our modules, which count by themselves."""
         node.names = [name for name in node.names if name.asname or not name.name.startswith("synmask.")]
         return node if node.names else None
 
@@ -128,7 +128,7 @@ class Essence(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Text that only the words of errors and notes have read goes, too."""
+        """Drop texts that only messages use, too."""
         outer = self.in_class, self.read, self.texts
         self.in_class, self.read, self.texts = False, set(), []
         node.returns = None
@@ -160,7 +160,7 @@ class Essence(ast.NodeTransformer):
 
 
 class Wordless(ast.NodeTransformer):
-    """Leaves the text out of a statement: an error's words, a note's."""
+    """Drops the text of a message from a statement."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant("") if isinstance(node.value, str) else node
@@ -169,7 +169,7 @@ class Wordless(ast.NodeTransformer):
         return ast.Constant("")
 
 
-def _is_said(node: ast.AST) -> bool:
+def _is_printed_note(node: ast.AST) -> bool:
     """Whether it is a call of `print` to stderr."""
     return (
         isinstance(node, ast.Call)

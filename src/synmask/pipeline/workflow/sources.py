@@ -2,11 +2,10 @@
 
 A step is the function of its verb (`verbs.VERBS`). Its sources are this function's module and all that this
 imports in turn, but for modules that cannot change a result (`UNCOUNTED`). Parts that only some jobs use
-count for the jobs that ask for them: some imports (`OPTIONAL`), and modules that are loaded by name
-(`BY_NAME`).
+count for those jobs alone: some imports (`OPTIONAL`), and modules that are loaded by name (`BY_NAME`).
 
-Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and looks which functions
-they enter: each must stand in a source, or in a module of `UNCOUNTED`.
+Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
+that they enter: each must stand in a source, or in a module of `UNCOUNTED`.
 """
 
 import ast
@@ -46,7 +45,7 @@ UNCOUNTED = {
     "synmask.pipeline.workflow": "plans jobs",
 }
 PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # nor these, but what is below them may
-# Importing module → what it imports that counts only for the jobs that ask for it (`Jobs.asked`).
+# Importing module → the modules it imports that count only for the jobs that use them (`Jobs.asked`).
 OPTIONAL = {
     "synmask.pipeline.text.tokenise": {
         "synmask.pipeline.text.segment",  # tokenisers that are external programs
@@ -66,13 +65,13 @@ OPTIONAL = {
         "synmask.pipeline.translation.valid_bleu",  # for trainings that validate by BLEU
     },
 }
-# Modules that load others by name → the package of these, which count for the jobs that ask for them.
+# Modules that load others by name → the package of these, which count for the jobs that use them.
 BY_NAME = {
     "synmask.guides": "synmask.guides",
     "synmask.options": "synmask.options",
     "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
 }
-Asked = frozenset[str]  # the modules that a job asks for
+Asked = frozenset[str]  # the optional modules that a job uses
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
 
 
@@ -81,7 +80,7 @@ def sources(verb: str, asked: Asked = frozenset()) -> tuple[str, ...]:
     """Paths of the source files that a step's results depend on.
 
     Args:
-        asked: modules that the job asks for; they count if the step reaches what imports or loads them.
+        asked: optional modules that the job uses; they count if the step reaches what imports or loads them.
 
     Raises:
         ValueError: there is no verb or module of this name.
