@@ -95,8 +95,8 @@ for made in workflow.rules:
 
 onstart:
     records.keep()  # what results are made from
-    if said := half_done_trainings():
-        logger.warning(said)
+    if message := half_done_trainings():
+        logger.warning(message)
 
 
 # for the terminal: the hours of a dry run, why jobs run again, and suggestions for a target that does not exist

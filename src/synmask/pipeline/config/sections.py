@@ -242,7 +242,7 @@ class Resources(base.Section):
     mem_mb: base.Megabytes = key("memory in MB", 8000)
     runtime: base.Minutes = key("minutes", 720)
     gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(
-        "reserved: asked of SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
+        "reserved: requested from SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
     )
     checkpoint_minutes: base.Minutes = key("a killed training loses no more than these", 15)
     tensorboard: bool = key("write curves to the run's tensorboard/ while it trains", False)
