@@ -48,7 +48,7 @@ def test_the_verdicts_on_rivals():
         "lpsi": "cannot tell",
         "lisa": "cannot tell",
     }
-    assert "StructFormer and PASCAL do not hold here; those over LPSI and LISA, we cannot tell" in README
+    assert "StructFormer and PASCAL do not hold here; for those over LPSI and LISA, we cannot tell" in README
 
 
 def test_the_entries_to_cite():

@@ -87,7 +87,7 @@ def machine_fault(error: BaseException) -> str | None:
 
 
 def _done_at(error: OSError) -> str:
-    """What was being done when the system raised an error without a file name."""
+    """The operation in which the system raised an error without a file name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):
         for name, what in ACTIONS.items():

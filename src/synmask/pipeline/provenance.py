@@ -80,7 +80,7 @@ def is_tried(package: str, tried: str) -> bool:
     """
     installed = version(package)
     if installed != tried:
-        left = f"nothing in it is mended, as is in {tried}"
+        left = f"it is used without our changes to {tried}"
         print(f"note: {package} {installed} has not been tried; {left}", file=sys.stderr)
     return installed == tried
 

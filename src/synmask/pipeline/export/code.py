@@ -16,7 +16,7 @@ from synmask.pipeline.files import UserError, all_writing
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)
-# What the files for transformers import, and what a copy imports instead.
+# The imports of the files for transformers, and those of a copy instead.
 OWN = (
     "synmask.guides.{guide} import {Guide}Guide as OwnGuide",
     "synmask.options.{guide} import {Guide}Options as OwnOptions",

@@ -41,7 +41,7 @@ def commits(run: Mapping[str, Any]) -> list[str]:
 
 
 def _costs(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What a scores.json says of the training, and all its commits."""
+    """The training as its scores.json describes it, and all its commits."""
     return {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
 
 
