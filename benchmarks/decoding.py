@@ -1,17 +1,14 @@
 """Sentences per second of our beam search and of rivals, with the same weights, batches and beam.
 
-    python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
-        --references results/demo/de-en/bpe/test.en results/demo/de-en/{transformer,grammar}/seed1/average.pt
+    python benchmarks/decoding.py results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
-The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where they are
-installed, with copied weights: CTranslate2's (on a CPU; in float32 and with 8 bits)
-and joeynmt's (training.py says how). joeynmt divides scores by another length penalty, keeps finished
-hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ, as they may in bf16
-and with 8 bits.
+The text is the test set beside the models. The rivals are fairseq's generator, our own search in bf16 and,
+for an unguided model on a CPU, CTranslate2's with copied weights, in float32 and with 8 bits. In bf16 and
+with 8 bits, hypotheses may differ.
 
 All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
 process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache,
-since it cannot know what to keep; joeynmt has none at all.
+since it cannot know what to keep.
 """
 
 import argparse
@@ -150,9 +147,9 @@ def row(guide, rival, speeds, found, scores):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="+", type=Path, help="model files: average.pt")
-    parser.add_argument("--source", type=Path, required=True, help="sentences in BPE")
-    parser.add_argument("--references", type=Path, help="their translations in BPE, for BLEU")
+    parser.add_argument(
+        "models", nargs="+", type=Path, help="results/…/average.pt, of one corpus and direction"
+    )
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=8000, help="source tokens per batch, at most")
     parser.add_argument("--beam", type=int, default=5)
@@ -160,9 +157,10 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    lines = list(read_lines(args.source))[: args.sentences]
-    references = list(read_lines(args.references))[: args.sentences] if args.references else []
-    references = [join_subwords(line) for line in references]
+    pair = args.models[0].parents[2]
+    source, target = (pair / f"bpe/test.{side}" for side in pair.name.split("-"))
+    lines = list(read_lines(source))[: args.sentences]
+    references = [join_subwords(line) for line in read_lines(target)][: args.sentences]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(machine.described("torch", "fairseq", device=device, threads=args.threads))
     batch = f"a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences"

@@ -4,14 +4,11 @@
 
 The literal definition has one n x n x n array each for the spans of every token and for the parents of every
 span, as the published implementations have. Prints machine, threads and versions, then a Markdown table. Both
-are measured in turns; times are medians of CPU time, so that other work on the machine disturbs them less.
+are measured in turns; times are medians, on a CPU of CPU time.
 """
 
 import argparse
 import os
-import statistics
-import time
-from collections.abc import Callable, Sequence
 from functools import partial
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the memory profiler is silent; read when torch is imported
@@ -44,64 +41,33 @@ def measure(n: int, batch: int, device: str, ours) -> dict:
     shapes = (batch, n - 1), (batch, n), (batch, n, n)
     distance, height, upstream = (torch.randn(s, generator=generator).to(device) for s in shapes)
     arguments = distance.requires_grad_(), height.requires_grad_(), upstream
+    known = {"n": n, "batch": batch, "literal_time": None, "literal_memory": None}
     if 4 * batch * n**3 > LITERAL_BYTES:
-        return {"n": n, "batch": batch, "literal_time": None, "literal_memory": None} | costs(
-            {"": ours}, arguments
-        )
+        return known | costs({"": ours}, arguments)
     torch.testing.assert_close(ours(*arguments[:2]), literal_distribution(*arguments[:2]), rtol=0, atol=5e-6)
-    return {"n": n, "batch": batch} | costs({"": ours, "literal_": literal_distribution}, arguments)
+    return known | costs({"": ours, "literal_": literal_distribution}, arguments)
 
 
 def costs(functions: dict, arguments: tuple[Tensor, ...]) -> dict[str, float]:
-    """Time (on a GPU the best) and peak memory of a step of each function, under its name."""
-    steps, device = (
-        [partial(step, function, *arguments) for function in functions.values()],
-        arguments[0].device,
-    )
+    """Time and peak memory of a step of each function, under its name."""
+    steps, device = [partial(step, one, *arguments) for one in functions.values()], arguments[0].device
     values = {}
-    times = seconds(steps, device) if device.type == "cuda" else cpu_seconds(steps)
-    for name, run, best in zip(functions, steps, times, strict=True):
-        values |= {f"{name}time": best, f"{name}memory": peak_bytes(run, device)}
+    for name, run, taken in zip(functions, steps, seconds(steps, device), strict=True):
+        values |= {f"{name}time": taken, f"{name}memory": peak_bytes(run, device)}
     return values
-
-
-def cpu_seconds(steps: Sequence[Callable[[], None]], turns: int = 5) -> list[float]:
-    """The median CPU time of each step over `turns`, in turns of 20 ms at least."""
-
-    def turn(run: Callable[[], None], count: int) -> float:
-        start = time.process_time()
-        for _ in range(count):
-            run()
-        return (time.process_time() - start) / count
-
-    for run in steps:
-        run()
-    counts = [max(1, int(0.02 / turn(run, 1))) for run in steps]
-    spent = [[turn(run, count) for run, count in zip(steps, counts, strict=True)] for _ in range(turns)]
-    return [statistics.median(times) for times in zip(*spent, strict=True)]
 
 
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
-    lines = [
-        "| n | B | literal ms | ours ms | times faster | literal MB | ours MB | times smaller |",
-        "| --: | --: | --: | --: | --: | --: | --: | --: |",
-    ]
+    lines = ["| n | B | literal ms | ours ms | times faster | literal MB | ours MB | times smaller |"]
+    lines.append("| --: " * 8 + "|")
     for row in rows:
-        literal_time, faster, literal_memory, smaller = "–", "–", "–", "–"
-        if row["literal_time"] is not None:
-            literal_time, faster = (
-                f"{1e3 * row['literal_time']:.1f}",
-                f"{row['literal_time'] / row['time']:.1f}",
-            )
-            literal_memory, smaller = (
-                f"{row['literal_memory'] / 1e6:.1f}",
-                f"{row['literal_memory'] / row['memory']:.1f}",
-            )
-        lines.append(
-            f"| {row['n']} | {row['batch']} | {literal_time} | {1e3 * row['time']:.2f} | {faster} "
-            f"| {literal_memory} | {row['memory'] / 1e6:.1f} | {smaller} |"
-        )
+        cells = [f"{row['n']}", f"{row['batch']}"]
+        for what, scale, digits in (("time", 1e3, 2), ("memory", 1e-6, 1)):
+            literal, ours = row[f"literal_{what}"], row[what]
+            before = ("–", "–") if literal is None else (f"{scale * literal:.1f}", f"{literal / ours:.1f}")
+            cells += [before[0], f"{scale * ours:.{digits}f}", before[1]]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

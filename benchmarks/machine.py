@@ -1,11 +1,11 @@
 """Shared by the benchmarks: the machine, child processes, and the time and memory of a step.
 
-`python benchmarks/machine.py` prints the machine and the commit.
+`python benchmarks/machine.py` prints the machine and the commit as a table.
 """
 
-import math
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -23,7 +23,7 @@ from synmask.pipeline.provenance import processor
 from synmask.processor import CPU
 
 ROOT = Path(__file__).resolve().parents[1]
-TURN = 0.05  # seconds
+TURN = 0.02  # seconds
 Step = Callable[[], Any]
 
 
@@ -55,34 +55,27 @@ def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output
 
 
-def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
-    """The best time of each step after a warm-up. Steps take turns, at least 3 each, for about half a second.
+def seconds(steps: Sequence[Step], device: torch.device | str, turns: int = 5) -> list[float]:
+    """The median time of each step over `turns`; on a CPU in CPU seconds, which other work disturbs less.
 
-    A turn repeats a short step for TURN seconds and takes the mean, so that the step finds its own data in
-    the caches. The best turn counts, not the median: other load on the machine can only add time.
+    A turn repeats a short step for TURN seconds, so that the step finds its own data in the caches.
     """
-    synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+    cuda = torch.device(device).type == "cuda"
+    clock = time.perf_counter if cuda else time.process_time
 
     def turn(step: Step, times: int) -> float:
-        synchronise()
-        start = time.perf_counter()
+        start = clock()
         for _ in range(times):
             step()
-        synchronise()
-        return time.perf_counter() - start
+        if cuda:
+            torch.cuda.synchronize()
+        return (clock() - start) / times
 
     for step in steps:
-        step()
+        turn(step, 1)
     counts = [max(1, int(TURN / turn(step, 1))) for step in steps]
-    best = [math.inf] * len(steps)
-    turns, spent = 0, 0.0
-    while turns < 3 or spent < 0.5 * len(steps):
-        for index, (step, count) in enumerate(zip(steps, counts, strict=True)):
-            taken = turn(step, count)
-            best[index] = min(best[index], taken / count)
-            spent += taken
-        turns += 1
-    return best
+    spent = [[turn(step, count) for step, count in zip(steps, counts, strict=True)] for _ in range(turns)]
+    return [statistics.median(times) for times in zip(*spent, strict=True)]
 
 
 def peak_bytes(step: Step, device: torch.device | str) -> int:
@@ -107,4 +100,4 @@ def peak_bytes(step: Step, device: torch.device | str) -> int:
 
 if __name__ == "__main__":
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
-    print(f"{described('torch', 'fairseq')}, commit {commit.strip()}")
+    print(f"| measured on |\n|---|\n| {described('torch', 'fairseq')}, commit {commit.strip()} |")

@@ -1,11 +1,11 @@
-r"""Measure the tables of docs/performance.md again: `make bench`, in about 20 minutes on one quiet core.
+r"""Measure the tables of docs/performance.md again: `make bench`, in about 8 minutes on one quiet core.
 
     python benchmarks/page.py
-    python benchmarks/page.py --only training launches
+    python benchmarks/page.py --only training distribution
 
 A table stands between `<!-- NAME: COMMAND -->` and `<!-- end -->`. The command runs in the repository; the
-table that it prints, or the line, takes the place. A table whose results are missing stays as it is, and so
-does NAME@AVX2 or NAME@AVX-512 on another kind of processor. With AVX-512, measure the tables of AVX2 by
+table that it prints takes the place, or with the column `processor` that of the rows of this kind of
+processor. A table whose results are missing stays as it is. With AVX-512, measure the rows of AVX2 by
 
     ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 CT2_FORCE_CPU_ISA=AVX2 \
         python benchmarks/page.py
@@ -24,6 +24,7 @@ from synmask.processor import CPU
 PAGE = ROOT / "docs/performance.md"
 TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
+OF_EACH_KIND = "| processor "  # how a table begins that has rows for each kind of processor
 RATIOS = ("of stock", "of fairseq-train")  # columns of time relative to stock fairseq's
 
 
@@ -36,6 +37,14 @@ def beside_stock(name, table):
         yield f"{name}, {cells[0]}: {cells[columns[0]]} of stock fairseq's time{slower}"
 
 
+def beside_others(kind, table, before):
+    """This processor's table with the column `processor`, and with the rows of other kinds as before."""
+    head, rule, *rows = table
+    others = [row for row in before[2:] if not row.startswith(f"| {kind} |")]
+    rows = sorted([*others, *(f"| {kind} {row}" for row in rows)], key=lambda row: row.split(" | ")[0])
+    return [f"{OF_EACH_KIND}{head}", f"|---{rule}", *rows]
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -46,9 +55,8 @@ def main():
     failed = []
 
     def made(found):
-        head, name, command, _, end = found.groups()
-        kind = name.partition("@")[2]
-        if name not in args.only or not CPU.capability.startswith(kind):
+        head, name, command, before, end = found.groups()
+        if name not in args.only:
             return found[0]
         words = [sys.executable, *shlex.split(command)[1:]]
         if missing := [word for word in words if word.startswith("results/") and not (ROOT / word).exists()]:
@@ -60,9 +68,10 @@ def main():
         if done.returncode:
             failed.append(name)
             return found[0]
-        output = done.stdout.splitlines()
-        table = [line for line in output if line.startswith("|")] or output
+        table = [line for line in done.stdout.splitlines() if line.startswith("|")]
         print(*beside_stock(name, table), sep="\n", flush=True)
+        if before.startswith(OF_EACH_KIND):
+            table = beside_others(CPU.capability.removesuffix(" with bf16"), table, before.splitlines())
         return "\n".join([head.strip(), *table, end])
 
     page = TABLE.sub(made, PAGE.read_text())

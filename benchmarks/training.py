@@ -1,6 +1,6 @@
 """A training step of each system at a corpus's model size, on the same batch: time and operations.
 
-    python benchmarks/training.py --threads 2
+    python benchmarks/training.py --corpus demo
 
 Stock fairseq and Hugging Face's Marian are the rivals; what is measured, and how: steps.py.
 """
@@ -131,16 +131,14 @@ def marian(settings, source, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", default="iwslt14", choices=SIZES, help="whose model size")
-    parser.add_argument("--sentences", type=int, default=32)
-    parser.add_argument("--length", type=int, default=32, help="tokens per sentence")
-    parser.add_argument("--steps", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--corpus", default="multi30k-small", choices=SIZES, help="whose model size")
+    parser.add_argument("--sentences", type=int, default=64)
+    parser.add_argument("--length", type=int, default=16, help="tokens per sentence")
+    parser.add_argument("--steps", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="fp32", choices=DTYPES, help="rivals also in fp32")
     parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
-    parser.add_argument(
-        "--systems", nargs="+", default=["transformer", "transformer-mlm", "grammar-nobpe", "grammar"]
-    )
+    parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
