@@ -157,7 +157,8 @@ class LogHandler(LogHandlerBase):
         """The number of jobs per rule."""
         self.run.counts = {rule: count for rule, count in record.stats.items() if rule != "total"}
         if not self.common_settings.dryrun:
-            self._say(terminal.amount(self.run.total, self.run.trainings))
+            for line in terminal.expected(self.run.counts):
+                self._say(line)
             if self.console.is_terminal and not self.console.is_dumb_terminal:
                 self._go_live()
             threading.Thread(target=self._look, daemon=True).start()

@@ -11,7 +11,7 @@ rule tokenise:
         PAIR / "logs/tokenise.{split}.{language}.log",
     group:
         "text"
-    threads: 2
+    threads: JOBS.resource("threads")
     resources:
         **JOBS.preparing("tokenise"),
     params:
@@ -78,7 +78,7 @@ rule apply_bpe:
     priority: 1
     group:
         "text"
-    threads: 2
+    threads: JOBS.resource("threads")
     resources:
         **JOBS.preparing("apply_bpe"),
     params:

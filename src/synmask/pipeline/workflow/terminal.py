@@ -266,19 +266,23 @@ def forecast(counts: Mapping[str, int]) -> Iterator[str]:
     """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
-    trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
-    yield amount(sum(counts.values()), trainings)
+    yield from expected(counts)
+    yield from WORKFLOW.reasons()
+    if half_done := WORKFLOW.half_done():
+        yield half_done
+    yield from WORKFLOW.submitted()
+    yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
+
+
+def expected(counts: Mapping[str, int]) -> Iterator[str]:
+    """What is to be done: jobs, trainings, hours."""
+    yield amount(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
     try:
         hours = WORKFLOW.hours()
     except UserError as error:
         hours = f"hours unknown: {error}"
     if hours:
         yield hours
-    yield from WORKFLOW.reasons()
-    if half_done := WORKFLOW.half_done():
-        yield half_done
-    yield from WORKFLOW.submitted()
-    yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
 def unknown(text: str) -> str | None:
