@@ -151,8 +151,8 @@ def submissions(table, wildcards):
 
 
 def training_hours():
-    """The hours of the jobs of a dry run, in one line."""
-    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    """The hours of the jobs to be run, in one line."""
+    jobs = [*workflow.dag.needrun_jobs(exclude_finished=False)]  # the logger's thread asks while jobs start
     return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
 
 
