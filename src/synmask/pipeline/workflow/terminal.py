@@ -41,7 +41,7 @@ OPTIONS.add_argument("--touch", "-t", action="store_true")
 class WORKFLOW:
     """Facts about the workflow that the Snakefile and workflow/compat_slurm.py provide."""
 
-    hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
+    hours: Callable[[], str] = staticmethod(str)  # the line on the hours of the jobs to be run
     reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again
     because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
     half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
@@ -275,7 +275,7 @@ def forecast(counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def expected(counts: Mapping[str, int]) -> Iterator[str]:
-    """What is to be done: jobs, trainings, hours."""
+    """The lines on the jobs to be run: their number, trainings, hours."""
     yield amount(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
     try:
         hours = WORKFLOW.hours()
