@@ -101,18 +101,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of tokens")
-    parser.add_argument("--batch", type=int, help="sentences (default: 4,096 tokens; n 256: 4, 512: 16)")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
-    parser.add_argument("--compile", action="store_true", help="put ours through torch.compile")
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw time and memory against n")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    ours = torch.compile(dependency_distribution) if options.compile else dependency_distribution
     rows = []
     for n in options.sizes:
-        batch = options.batch or BATCHES.get(n, max(1, TOKENS // n))
-        rows.append(measure(n, batch, options.device, ours))
+        batch = BATCHES.get(n, max(1, TOKENS // n))
+        rows.append(measure(n, batch, options.device, dependency_distribution))
     where = machine.described("torch", device=options.device, threads=options.threads)
     print(f"{where}, P_D in {implementation(torch.device(options.device))}\n")
     print(table(rows))

@@ -1,7 +1,6 @@
 """A whole training by fairseq's own command and by ours: time, memory, and the perplexity that it reaches.
 
     snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
-    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --systems transformer
     python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 6600 --turns 1  # peaks of memory
 
 The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,

@@ -8,8 +8,8 @@ fairseq's last release is of 2022. Four things need a change:
   (https://github.com/facebookresearch/fairseq/issues/5610). This class is registered with torch as safe.
 - The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
   fairseq's has it). They only close what closes by itself, so they are removed.
-- Importing fairseq imports all of its models, tasks, criteria and scorers: 130 modules that nothing here uses.
-  They are left out, and a verb starts a third of a second earlier.
+- Importing fairseq imports all of its models, tasks, criteria and scorers: 130 modules that nothing here
+  uses. They are left out, and a verb starts a third of a second earlier.
 
 Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
 tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
