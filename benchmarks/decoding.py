@@ -21,23 +21,32 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from synmask.modules import Dropout, Linear
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.training.operators import FASTER
+from synmask.pipeline.training.operators import Attention, AttentionDropout
 from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
 
+from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
 from synmask.pipeline.translation.model_file import load_model
 from synmask.processor import CPU
 
-SLOWER = {faster: kind for kind, faster in FASTER.items()}
+# our modules: those of fairseq's own models
+SLOWER = {
+    AttentionDropout: FairseqDropout,
+    Attention: MultiheadAttention,
+    Dropout: nn.Dropout,
+    Linear: nn.Linear,
+}
 
 
 def fairseqs(model, task, beam):

@@ -55,6 +55,29 @@ def model_text(codes: str = "", **kwargs) -> ModelText:
 typed = RunSettings.model_validate
 
 
+def of_our_modules(model):
+    """fairseq's `model` with the classes that ours is built of; parameters and names stay."""
+    from fairseq.modules import FairseqDropout, MultiheadAttention
+    from torch import nn
+
+    from synmask.modules import Dropout, Linear
+    from synmask.pipeline.training.operators import Attention, AttentionDropout
+
+    ours = {FairseqDropout: AttentionDropout, nn.Dropout: Dropout, nn.Linear: Linear}
+    for module in model.modules():
+        module.__class__ = (ours | {MultiheadAttention: Attention}).get(type(module), type(module))
+    return model
+
+
+def slow_modules(model):
+    """The names of a model's modules that compute as torch's or fairseq's."""
+    from fairseq.modules import FairseqDropout, MultiheadAttention
+    from torch import nn
+
+    slow = (FairseqDropout, MultiheadAttention, nn.Dropout, nn.Linear)
+    return [name for name, module in model.named_modules() if type(module) in slow]
+
+
 @pytest.fixture
 def settings():
     """Settings of a plain Transformer; a test may change its copy."""

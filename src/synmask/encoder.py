@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
+from synmask.modules import Dropout, Linear
 
 Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
@@ -60,9 +61,9 @@ class SelfAttention(nn.Module):
         if embed_dim % heads:
             raise ValueError(f"embed_dim {embed_dim} is not a multiple of heads {heads}")
         self.num_heads, self.scaling = heads, (embed_dim // heads) ** -0.5
-        self.dropout_module = nn.Dropout(dropout)
+        self.dropout_module = Dropout(dropout)
         self.k_proj, self.v_proj, self.q_proj, self.out_proj = (
-            nn.Linear(embed_dim, embed_dim) for _ in range(4)
+            Linear(embed_dim, embed_dim) for _ in range(4)
         )
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
@@ -96,11 +97,11 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attn = SelfAttention(shape.embed_dim, shape.heads, attention_dropout)
         self.self_attn_layer_norm = nn.LayerNorm(shape.embed_dim)
-        self.dropout_module = nn.Dropout(dropout)
+        self.dropout_module = Dropout(dropout)
         self.activation_fn = activation
-        self.activation_dropout_module = nn.Dropout(activation_dropout)
-        self.fc1 = nn.Linear(shape.embed_dim, shape.ffn_dim)
-        self.fc2 = nn.Linear(shape.ffn_dim, shape.embed_dim)
+        self.activation_dropout_module = Dropout(activation_dropout)
+        self.fc1 = Linear(shape.embed_dim, shape.ffn_dim)
+        self.fc2 = Linear(shape.ffn_dim, shape.embed_dim)
         self.final_layer_norm = nn.LayerNorm(shape.embed_dim)
 
     def forward(self, x: Tensor, bias: Tensor | None, attend: Attend | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
-from small_models import folder_of
+from small_models import folder_of, of_our_modules, slow_modules
 from synmask.options.grammar import GrammarOptions
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
@@ -33,7 +33,6 @@ from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn
 from synmask.pipeline.training import torch_files
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
-from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.training.torch_files import save
 
@@ -89,7 +88,8 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
     tokens = batch(loaded.dictionary, [9, 5, 7])
     with torch.no_grad():
         torch.testing.assert_close(ours.eval()(tokens)[0], stock.eval()(tokens)[0])
-    use_faster_modules(stock)
+    of_our_modules(stock)
+    assert not slow_modules(ours)
     found = []
     for model in (ours, stock):
         getattr(model, mode)()

@@ -7,10 +7,10 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 
-from small_models import typed
+from small_models import of_our_modules, slow_modules, typed
+from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.training.operators import use_faster_modules
-from synmask.pipeline.translation.task import transformer_config
+from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -47,6 +47,15 @@ def batch(lengths, vocabulary=24, seed=3):
     }
 
 
+@pytest.mark.parametrize("guide", [name for name, kind in GUIDES.items() if "words" not in kind.reads])
+def test_each_model_is_built_of_our_modules(settings_of, guide):
+    settings = typed(settings_of(guide))
+    words = ("source_dictionary", "target_dictionary", "template_dictionary")
+    task = Namespace(**{name: dictionary(24) for name in words})
+    model = model_class(guide).build(transformer_config(settings), task, settings.system)
+    assert not slow_modules(model)
+
+
 def test_transformer_is_stock_fairseq(settings):
     """Bit for bit with the same faster modules; within rounding without them."""
     ours, cfg, task = build(settings)
@@ -58,7 +67,7 @@ def test_transformer_is_stock_fairseq(settings):
     inputs.pop("annotations")
     with torch.no_grad():
         torch.testing.assert_close(ours.eval()(**inputs)[0], stock.eval()(**inputs)[0])
-    use_faster_modules(stock)
+    of_our_modules(stock)
     for mode in ("train", "eval"):
         losses = []
         for model in (ours, stock):

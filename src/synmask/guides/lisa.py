@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from synmask.bf16 import product
 from synmask.guides import Guide, LossInputs, Shape
 from synmask.guides.attention import masked_softmax
+from synmask.modules import Linear
 from synmask.options.lisa import LisaOptions
 
 
@@ -32,7 +33,7 @@ class LisaGuide(Guide):
     def __init__(self, options: LisaOptions, shape: Shape) -> None:
         super().__init__(options, shape)
         width = shape.embed_dim // shape.heads
-        self.inputs = nn.Linear(shape.embed_dim, 2 * width)
+        self.inputs = Linear(shape.embed_dim, 2 * width)
         self.bilinear = nn.Parameter(torch.empty(width + 1, width))
         nn.init.xavier_uniform_(self.inputs.weight)
         nn.init.zeros_(self.inputs.bias)

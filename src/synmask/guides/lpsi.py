@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from synmask.bf16 import in_float32, lacking, product
 from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
+from synmask.modules import Linear
 from synmask.options.lpsi import LpsiOptions
 
 
@@ -42,7 +43,7 @@ class LpsiGuide(Guide):
         self.tower = nn.TransformerEncoderLayer(
             shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
         )
-        self.output = nn.Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
+        self.output = Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
         # The published tower is fairseq's layer; only these two start differently from torch's.
         attention, scale = self.tower.self_attn, shape.embed_dim**-0.5
         nn.init.uniform_(attention.in_proj_bias, -scale, scale)

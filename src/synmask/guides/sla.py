@@ -11,6 +11,7 @@ from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, restricted, within
+from synmask.modules import Linear
 from synmask.options.sla import SlaOptions
 
 
@@ -34,7 +35,7 @@ class SlaGuide(Guide):
     def __init__(self, options: SlaOptions, shape: Shape) -> None:
         super().__init__(options, shape)
         self.layers = shape.layers
-        self.gates = nn.ModuleList(nn.Linear(shape.embed_dim, 1) for _ in range(shape.layers))
+        self.gates = nn.ModuleList(Linear(shape.embed_dim, 1) for _ in range(shape.layers))
         for gate in self.gates:
             nn.init.zeros_(gate.weight)
             nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.bf16 import computed, lacking
+from synmask.modules import Linear
 from synmask.processor import CPU
 
 PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
@@ -63,12 +64,12 @@ class GrammarParser(nn.Module):
             table = torch.randn(3, bpe_dim) / math.sqrt(bpe_dim)
             table[PAD_LABEL] = 0
             self.label_embedding = nn.Embedding.from_pretrained(table, freeze=False, padding_idx=PAD_LABEL)
-            self.label_projection = nn.Linear(bpe_dim, embed_dim)
+            self.label_projection = Linear(bpe_dim, embed_dim)
         width = 2 * embed_dim if bpe == "concatenate" else embed_dim
-        self.distance_hidden = nn.Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
-        self.distance_output = nn.Linear(embed_dim, 1)
-        self.height_hidden = nn.Linear(width, embed_dim)
-        self.height_output = nn.Linear(embed_dim, 1)
+        self.distance_hidden = Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
+        self.distance_output = Linear(embed_dim, 1)
+        self.height_hidden = Linear(width, embed_dim)
+        self.height_output = Linear(embed_dim, 1)
 
     def forward(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Distances and heights, not calibrated.
@@ -183,8 +184,8 @@ class SelfAttention(nn.Module):
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()
-        self.inputs = nn.Linear(embed_dim, 3 * embed_dim)  # query, key, value
-        self.output = nn.Linear(embed_dim, embed_dim)
+        self.inputs = Linear(embed_dim, 3 * embed_dim)  # query, key, value
+        self.output = Linear(embed_dim, embed_dim)
         for weight in self.inputs.weight.data.chunk(3):
             nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
         nn.init.xavier_uniform_(self.output.weight)

@@ -5,16 +5,18 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models.roberta import RobertaEncoder, RobertaModel
+from fairseq.models.roberta import RobertaClassificationHead, RobertaEncoder, RobertaModel
+from fairseq.models.roberta.model import RobertaLMHead
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor, nn
 
 from synmask.encoder import SelfAttention
 from synmask.guides import Shape, build_guide
+from synmask.modules import Dropout
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.roberta.weights import Weights
-from synmask.pipeline.training.operators import use_faster_modules
+from synmask.pipeline.training.operators import faster
 from synmask.pipeline.translation.transformer import TokenEncoder
 
 HEAD = "task"  # fairseq's name for the classification head
@@ -28,12 +30,27 @@ class _Encoder(RobertaEncoder):
         encoder.apply(_start)
         return encoder
 
+    def build_lm_head(self, *args: Any, **kwargs: Any) -> RobertaLMHead:
+        head = super().build_lm_head(*args, **kwargs)
+        head.dense = faster(head.dense)
+        return head
+
     def extract_features(
         self, src_tokens: Tensor, *_: Any, annotations: dict[str, Tensor] | None = None, **__: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """src_tokens (B, n) → the last layer's states (B, n, d)."""
         encoded = self.sentence_encoder(src_tokens, annotations=annotations)
         return encoded["encoder_out"][0].transpose(0, 1), {}
+
+
+class _Head(RobertaClassificationHead):
+    """fairseq's head over `<s>`, of our modules."""
+
+    def __init__(self, args: Namespace, outputs: int) -> None:
+        width = args.encoder_embed_dim
+        super().__init__(width, width, outputs, args.pooler_activation_fn, args.pooler_dropout)
+        self.dense, self.out_proj = faster(self.dense), faster(self.out_proj)
+        self.dropout = Dropout(args.pooler_dropout)
 
 
 def _start(module: nn.Module) -> None:
@@ -54,9 +71,7 @@ class GuidedRoberta(RobertaModel):
         Args:
             args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
         """
-        model = cls(args, _Encoder(args, dictionary))
-        use_faster_modules(model)
-        return model
+        return cls(args, _Encoder(args, dictionary))
 
     @classmethod
     def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
@@ -66,12 +81,11 @@ class GuidedRoberta(RobertaModel):
         """
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        model.register_classification_head(HEAD, num_classes=outputs)
+        model.classification_heads[HEAD] = _Head(args, outputs)
         if system.guide != "none":
             guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
-        use_faster_modules(model)  # those of head and guide
         return model
 
     @torch.no_grad()

@@ -9,12 +9,19 @@ from torch import Tensor
 
 from synmask.encoder import Attend, EncoderLayer, guided
 from synmask.guides import Shape
+from synmask.modules import Dropout, Linear
+from synmask.pipeline.training.operators import Attention
 
 
 def shape_of(cfg: TransformerConfig) -> Shape:
     """The encoder's sizes."""
     encoder = cfg.encoder
     return Shape(encoder.embed_dim, encoder.attention_heads, encoder.ffn_embed_dim, encoder.layers)
+
+
+def activation_dropout(cfg: TransformerConfig) -> float:
+    """The rate of dropout after a layer's activation; `relu_dropout` is fairseq's old name for it."""
+    return float(cfg.activation_dropout or cfg.relu_dropout or 0)
 
 
 class ConfiguredLayer(EncoderLayer):
@@ -25,7 +32,7 @@ class ConfiguredLayer(EncoderLayer):
             shape_of(cfg),
             cfg.dropout,
             cfg.attention_dropout,
-            float(cfg.activation_dropout or cfg.relu_dropout or 0),
+            activation_dropout(cfg),
             utils.get_activation_fn(cfg.activation_fn),
         )
 
@@ -34,7 +41,32 @@ class ConfiguredLayer(EncoderLayer):
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer; a guide may compute its self-attention."""
+    """fairseq's decoder layer of our modules; a guide may compute its self-attention."""
+
+    def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> None:
+        super().__init__(cfg, no_encoder_attn)
+        self.dropout_module = Dropout(cfg.dropout)
+        self.activation_dropout_module = Dropout(activation_dropout(cfg))
+
+    def build_fc1(self, input_dim: int, output_dim: int, *_: Any) -> Linear:
+        return Linear(input_dim, output_dim)
+
+    build_fc2 = build_fc1
+
+    def build_self_attention(self, embed_dim: int, cfg: TransformerConfig, **_: Any) -> Attention:
+        heads = cfg.decoder.attention_heads
+        return Attention(embed_dim, heads, dropout=cfg.attention_dropout, self_attention=True)
+
+    def build_encoder_attention(self, embed_dim: int, cfg: TransformerConfig) -> Attention:
+        width = cfg.encoder.embed_dim
+        return Attention(
+            embed_dim,
+            cfg.decoder.attention_heads,
+            kdim=width,
+            vdim=width,
+            dropout=cfg.attention_dropout,
+            encoder_decoder_attention=True,
+        )
 
     def forward(
         self,

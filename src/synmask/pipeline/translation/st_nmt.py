@@ -8,6 +8,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
+from synmask.modules import Linear
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.translation.layers import DecoderLayer
 from synmask.pipeline.translation.transformer import GuidedDecoder, GuidedTransformer, TokenEncoder
@@ -32,8 +33,8 @@ class GatedAttention(nn.Module):
         super().__init__()
         self.source = source
         self.template = template
-        self.from_source = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
-        self.from_template = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
+        self.from_source = Linear(source.embed_dim, source.embed_dim, bias=False)
+        self.from_template = Linear(source.embed_dim, source.embed_dim, bias=False)
         for gate in (self.from_source, self.from_template):
             nn.init.xavier_uniform_(gate.weight)
 

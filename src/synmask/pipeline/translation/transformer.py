@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from synmask.encoder import encode
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
+from synmask.modules import Dropout, dropout, linear
 from synmask.pipeline.config.sections import Guidance
-from synmask.pipeline.training.operators import dropout, linear, use_faster_modules
+from synmask.pipeline.training.operators import faster
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
 
@@ -21,6 +22,7 @@ class TokenEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        self.dropout_module = Dropout(cfg.dropout)
         self.guide: Guide | None = None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> ConfiguredLayer:
@@ -63,7 +65,12 @@ class GuidedDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        self.dropout_module = Dropout(cfg.dropout)
         self.guide: Guide | None = None
+
+    def build_output_projection(self, *args: Any) -> None:
+        super().build_output_projection(*args)
+        self.output_projection = faster(self.output_projection)
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
         return DecoderLayer(cfg, no_encoder_attn)
@@ -142,7 +149,6 @@ class GuidedTransformer(TransformerModelBase):
         if mlm:
             bound = cfg.encoder.embed_dim**-0.5
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
-        use_faster_modules(self)
 
     def train(self, mode: bool = True) -> "GuidedTransformer":
         """As in torch, but without work if the mode stays the same: fairseq calls it twice per update."""

@@ -1,0 +1,124 @@
+"""torch's dropout and linear layer, faster on a CPU; models are built of these."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from synmask import bf16
+from synmask.processor import CPU
+
+LEVELS = 1 << 16  # random numbers that a mask is drawn from
+# oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
+# millisecond and up to 1 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
+ROWS = 128
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Set each number of `x` to 0 with probability `p`, and divide the others by 1 - p.
+
+    On a CPU, torch draws one number per element, which takes ten times as long as a multiplication. Here,
+    four elements share a draw of 64 bits, which rounds p to a multiple of 2**-16. Torch's generator draws
+    sequentially, so the mask depends only on the seed, not on the number of threads.
+    """
+    dropped = round(p * LEVELS)
+    if x.device.type != "cpu" or dropped == LEVELS or CPU.dropout == "PyTorch":
+        return nn.functional.dropout(x, p)
+    return _Dropout.apply(x, dropped)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        keep = (draws.view(torch.int16)[: x.numel()] >= dropped - LEVELS // 2).view(x.shape)
+        ctx.save_for_backward(keep)
+        ctx.scale = LEVELS / (LEVELS - dropped)
+        return torch.ops.aten.native_dropout_backward(x, keep, ctx.scale)  # x * keep * scale
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (keep,) = ctx.saved_tensors
+        return torch.ops.aten.native_dropout_backward(grad, keep, ctx.scale), None
+
+
+class Dropout(nn.Dropout):
+    """torch's dropout module with the function `dropout`."""
+
+    def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
+        return dropout(x, self.p) if self.training and self.p else x
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
+
+    Where `processor.CPU` says so, oneDNN computes the products of forward and backward. Under autocast, as
+    torch's, in its type.
+    """
+    return bf16.computed(_linear, x, weight, bias)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)
+    if not (ours and x.numel() and CPU.linear == "oneDNN" and torch.backends.mkldnn.is_available()):
+        return nn.functional.linear(x, weight, bias)
+    return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x (N, d), weight (e, d) → (N, e).
+
+    The narrower side is copied, to fill up or to join its rows; in bf16 always x, since torch leaves the
+    other rows to oneDNN, too.
+    """
+    count = len(x)
+    rest = count % ROWS
+    if rest and x.size(1) > weight.size(0) and count > ROWS and x.dtype == torch.float32:
+        whole, last = x.split([count - rest, rest])
+        return torch.cat([_product(whole, weight, bias), nn.functional.linear(last, weight, bias)])
+    filled = nn.functional.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
+    return _product(filled, weight, bias).resize_(count, weight.size(0))
+
+
+def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
+    """grad (N, e), x (N, d) → grad.t() @ x."""
+    rest = len(x) % ROWS
+    if rest and x.dtype == torch.bfloat16:
+        grad, x = (nn.functional.pad(one, (0, 0, 0, ROWS - rest)) for one in (grad, x))
+        rest = 0
+    if rest == len(x):
+        return grad.t() @ x
+    whole, whole_x = grad[: len(x) - rest], x[: len(x) - rest]
+    if grad.size(1) > 2 * x.size(1):  # then the transposed product is the faster one
+        made = _product(whole_x.t(), whole.t()).t()
+    else:
+        made = _product(whole.t(), whole_x.t())
+    return made.addmm_(grad[-rest:].t(), x[-rest:]) if rest else made
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _product_of_rows(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        to_x, to_weight, to_bias = ctx.needs_input_grad
+        return (
+            _product_of_rows(grad, weight.t()) if to_x else None,
+            _product_over_rows(grad, x) if to_weight else None,
+            grad.sum(0) if to_bias else None,
+        )
+
+
+class Linear(nn.Linear):
+    """torch's linear layer with the function `linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
