@@ -1,9 +1,9 @@
 import copy
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from snakemake.io import Wildcards
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
@@ -492,7 +492,7 @@ def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
     values["benchmarks"]["glue"]["folder"] = "mine/"
     jobs = Jobs(load(values, FILES))
     found = {
-        part: jobs.task_sources(SimpleNamespace(benchmark="glue", task="mnli", part=part))
+        part: jobs.task_sources(Wildcards(fromdict={"benchmark": "glue", "task": "mnli", "part": part}))
         for part in ("train", "dev_matched", "test_matched", "ax")
     }
     assert found.pop("ax") == ["mine/diagnostic"]

@@ -19,6 +19,7 @@ METHOD = {
     "": 0,
     "kernels": 0,
     "bf16": 0,
+    "modules": 0,
     "processor": 0,
     "options": 0,
     "induction": 1,

@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
+from snakemake.io import Wildcards
 
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
@@ -215,7 +215,7 @@ def _asked(jobs, verb, words):
     if found := re.search(r"--language (\w+)", words):
         wildcards["language"] = found[1]
     guided = verb != "predict-templates" and "/template " not in words  # of a model without a guide
-    return jobs.asked(SimpleNamespace(**wildcards), guided=guided)
+    return jobs.asked(Wildcards(fromdict=wildcards), guided=guided)
 
 
 def _module(file):

@@ -8,13 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from snakemake.io import Wildcards
 
 from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.compat_slurm import _named
-from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
 from synmask.pipeline.workflow.slurm import Site, check_requests, continues, ended, read_site, refusal
 
@@ -208,11 +209,11 @@ def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, re
 def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
     mine = tmp_path / "mine.yaml"
     files = [*project_files(ROOT), mine]
-    jobs, run = Jobs(load(read_all(files[:-1]), files[:-1])), SimpleNamespace(corpus="demo", seed="1")
+    config = load(read_all(files[:-1]), files[:-1])
 
     def blamed(text, key="mem_mb"):
         mine.write_text(text)
-        return place((*jobs.resources_key(run), key), read_all(files), files)
+        return place((*config.resources_key("corpora", "demo"), key), read_all(files), files)
 
     key, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
     assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}"
@@ -245,16 +246,11 @@ def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime
 
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
     jobs = Jobs(load(read_all(project_files(ROOT)), project_files(ROOT)))
-    asks = jobs.preparing("learn_bpe")
-    small, large = (SimpleNamespace(corpus=name, source="de") for name in ("demo", "nc11"))
-    assert asks["runtime"](small, attempt=1) == 3
-    assert 20 < asks["runtime"](large, attempt=1) < 60
-    assert asks["mem_mb"](large, attempt=1) > asks["mem_mb"](small, attempt=1)
-    assert [asks["mem_mb"](small, attempt=n) // asks["mem_mb"](small, attempt=1) for n in (2, 3, 9)] == [
-        2,
-        3,
-        3,
-    ]
+    small, large = (Wildcards(fromdict={"corpus": name, "source": "de"}) for name in ("demo", "nc11"))
+    assert jobs.preparing_minutes(small, "learn_bpe") == 3
+    assert 20 < jobs.preparing_minutes(large, "learn_bpe") < 60
+    assert jobs.preparing_memory(large, "learn_bpe") > jobs.preparing_memory(small, "learn_bpe")
+    assert [for_attempt(100, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]
 
 
 def test_doctor_names_what_is_missing(monkeypatch):

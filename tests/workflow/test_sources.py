@@ -7,9 +7,9 @@ import random
 import re
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from snakemake.io import Wildcards
 
 from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all
@@ -44,7 +44,7 @@ def jobs():
 
 def behind(jobs, verb, **wildcards):
     """Source files of a job without folder and ending, such as translation/train; others as they are."""
-    files = sources(verb, jobs.asked(SimpleNamespace(**wildcards)))
+    files = sources(verb, jobs.asked(Wildcards(fromdict=wildcards)))
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
 
@@ -56,7 +56,10 @@ def rules():
     """Rule → the verb whose sources it has, and the one that it runs."""
     for path in sorted(PROJECT.glob("workflow/rules/*.smk")):
         for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(), re.S | re.M):
-            code, shell = re.search(r'JOBS\.code\("([\w-]+)"', text), re.search(r"synmask ([\w-]+) ", text)
+            code, shell = (
+                re.search(r'given\(JOBS\.code, "([\w-]+)"', text),
+                re.search(r"synmask ([\w-]+) ", text),
+            )
             if code or shell:
                 yield name, code and code[1], shell and shell[1]
 
@@ -331,9 +334,10 @@ def test_external_tokenisers_count_where_they_run(jobs):
 
 
 def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_has_none(jobs):
-    run = {"corpus": "demo", "system": "st-nmt"}
-    plain = SimpleNamespace(corpus="demo", system="transformer")
-    assert jobs.code("train", guided=False)(SimpleNamespace(**run)) == jobs.code("train")(plain)
+    run, plain = (
+        Wildcards(fromdict={"corpus": "demo", "system": system}) for system in ("st-nmt", "transformer")
+    )
+    assert jobs.code(run, "train", guided=False) == jobs.code(plain, "train")
 
 
 def test_scores_do_not_depend_on_models(jobs):
@@ -354,7 +358,7 @@ def test_other_files_are_sources_of_what_reads_them(jobs):
     page = {f"pipeline/reporting/page/page.{kind}" for kind in ("html", "css", "js")}
     assert page | {"pipeline/reporting/page/tree_page.js"} <= behind(jobs, "report")
     everything = {file for _, code, _ in rules() if code for file in sources(code)}
-    everything |= {*sources("train", jobs.asked(SimpleNamespace(corpus="demo", system="grammar")))}
+    everything |= {*sources("train", jobs.asked(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})))}
     others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
     others -= {str(ROOT / "pipeline/reporting/page/compare.html")}  # of a verb for people
     assert len(others) > 10

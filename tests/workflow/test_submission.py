@@ -4,9 +4,9 @@ import json
 import shutil
 import zipfile
 from itertools import cycle, islice
-from types import SimpleNamespace
 
 import pytest
+from snakemake.io import Wildcards
 
 from synmask.pipeline.config.loading import load
 from synmask.pipeline.files import write_json, write_lines
@@ -109,7 +109,7 @@ def trained(glue, small_roberta, small_tuned):
     for task, entry in glue.config["benchmarks"]["glue"]["tasks"].items():
 
         def tuned(path, seed, task=task):
-            run = SimpleNamespace(benchmark="glue", task=task, system="roberta", seed=seed)
+            run = Wildcards(fromdict={"benchmark": "glue", "task": task, "system": "roberta", "seed": seed})
             small_tuned(path, task, weights, seed, json.loads(jobs.tuned_model(run)))
 
         place(glue.folder / f"results/glue/{task}", task, entry["rows"], tuned)

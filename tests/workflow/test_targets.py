@@ -4,9 +4,9 @@ import inspect
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from snakemake.io import Wildcards
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
@@ -37,7 +37,7 @@ def jobs(configure):
 
 
 def wildcards(**values):
-    return SimpleNamespace(**values)
+    return Wildcards(fromdict=values)
 
 
 DEMO = {
@@ -190,26 +190,24 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
         "benchmarks": {"nlu-demo": {"resources": {"threads": 5}}},
         "weights": {"roberta-demo": {"pretrain": {"resources": {"threads": 7}}}},
     }
-    threads = jobs(over).resource("threads")
-    assert threads(wildcards(corpus="demo", system="grammar")) == 3
-    assert threads(wildcards(experiment="demo", direction="de-en")) == 3
-    assert threads(wildcards(benchmark="nlu-demo", task="predicate")) == 5
-    assert threads(wildcards(weights="roberta-demo")) == 7
+    ours = jobs(over)
+    assert ours.resource(wildcards(corpus="demo", system="grammar"), "threads") == 3
+    assert ours.resource(wildcards(benchmark="nlu-demo", task="predicate"), "threads") == 5
+    assert ours.resource(wildcards(weights="roberta-demo"), "threads") == 7
 
 
 def test_annotations_are_for_systems_that_read_them(jobs):
     ours = jobs()
-    files = ours.annotations("train", "valid")
+    splits = ("train", "valid")
     pair = "results/{corpus}/{source}-{target}/bin/"
-    assert files(wildcards(system="pascal")) == [
-        f"{pair}syntax.{split}.{{source}}.npy" for split in ("train", "valid")
-    ]
-    assert files(wildcards(system="grammar")) == []
-    tuned = ours.task_syntax("train", "valid")
+    files = [f"{pair}syntax.{split}.{{source}}.npy" for split in splits]
+    assert ours.annotations(wildcards(system="pascal"), *splits) == files
+    assert ours.annotations(wildcards(system="grammar"), *splits) == []
     task = {"benchmark": "glue", "task": "mnli"}
-    assert tuned(wildcards(system="roberta", **task)) == []
+    assert ours.task_syntax(wildcards(system="roberta", **task), *splits) == []
     stem = "results/{benchmark}/{task}/ids/syntax."
-    assert tuned(wildcards(system="sla", **task)) == [f"{stem}train.npy", f"{stem}dev_matched.npy"]
+    files = [f"{stem}train.npy", f"{stem}dev_matched.npy"]
+    assert ours.task_syntax(wildcards(system="sla", **task), *splits) == files
 
 
 def test_score_files_say_what_was_run(jobs):
@@ -220,11 +218,18 @@ def test_score_files_say_what_was_run(jobs):
     assert settings["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
 
 
+def test_methods_of_jobs_take_the_wildcards_first(jobs):
+    """Each gives what one job needs, never a function."""
+    for name, method in inspect.getmembers(jobs(), inspect.ismethod):
+        assert name.startswith("_") or next(iter(inspect.signature(method).parameters)) == "wildcards", name
+        assert "Function" not in str(inspect.signature(method).return_annotation), name
+
+
 def test_functions_that_rules_name_take_no_other_keywords(jobs):
     """Else Snakemake gives them all that it knows of a job, its inputs and threads, which would become settings."""
     ours = jobs()
     rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
-    named = set(re.findall(r"JOBS\.(\w+),", rules))
+    named = set(re.findall(r"(?<!given\()JOBS\.(\w+),", rules))
     assert len(named) > 20
     for name in named:
         kinds = {each.kind for each in inspect.signature(getattr(ours, name)).parameters.values()}

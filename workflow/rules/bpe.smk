@@ -13,10 +13,10 @@ rule tokenise:
         "text"
     threads: JOBS.resource("threads")
     resources:
-        **JOBS.preparing("tokenise"),
+        **preparing("tokenise"),
     params:
-        code=JOBS.code("tokenise"),
-        settings=JOBS.section("text", include={"tokeniser", "lowercase"}),
+        code=given(JOBS.code, "tokenise"),
+        settings=given(JOBS.section, "text", include={"tokeniser", "lowercase"}),
         language="{language}",
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {params.language}"
@@ -36,10 +36,10 @@ rule clean:
     group:
         "text"
     resources:
-        **JOBS.preparing("clean"),
+        **preparing("clean"),
     params:
-        code=JOBS.code("clean"),
-        settings=JOBS.section("text", exclude={"tokeniser", "lowercase"}),
+        code=given(JOBS.code, "clean"),
+        settings=given(JOBS.section, "text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
         " --target-out {output.target:q} --kept {output.kept:q} --settings {params.settings:q} 2> {log:q}"
@@ -56,9 +56,9 @@ rule learn_bpe:
     group:
         "text"
     resources:
-        **JOBS.preparing("learn_bpe"),
+        **preparing("learn_bpe"),
     params:
-        code=JOBS.code("learn-bpe"),
+        code=given(JOBS.code, "learn-bpe"),
         merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
     shell:
         "synmask learn-bpe --inputs {input.text:q} --codes {output.codes:q} --vocabularies {output.vocabularies:q}"
@@ -80,9 +80,9 @@ rule apply_bpe:
         "text"
     threads: JOBS.resource("threads")
     resources:
-        **JOBS.preparing("apply_bpe"),
+        **preparing("apply_bpe"),
     params:
-        code=JOBS.code("apply-bpe"),
+        code=given(JOBS.code, "apply-bpe"),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
         most=lambda wildcards: option("most", JOBS.most_subwords(wildcards)),
     shell:
@@ -112,9 +112,9 @@ rule binarise:
     group:
         "text"
     resources:
-        **JOBS.preparing("binarise"),
+        **preparing("binarise"),
     params:
-        code=JOBS.code("binarise"),
+        code=given(JOBS.code, "binarise"),
         text=folder_of("input"),
         output=folder_of("output"),
     shell:
@@ -136,9 +136,9 @@ rule annotate:
     group:
         "annotate"
     resources:
-        **JOBS.preparing("annotate"),
+        **preparing("annotate"),
     params:
-        code=JOBS.code("annotate"),
+        code=given(JOBS.code, "annotate"),
         trees=lambda wildcards, input: option("trees", input.get("trees")),
         heads=lambda wildcards, input: option("heads", input.get("heads")),
         kept=lambda wildcards, input: option("kept", input.kept or None),

@@ -20,7 +20,8 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, records, slurm, terminal
-from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
+from synmask.pipeline.tasks import SUBMISSION
+from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
 from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
@@ -88,23 +89,42 @@ wildcard_constraints:
     number="((dev|test)-)?[0-9]+",
 
 
+def given(method, *args, **kwargs):
+    """A function of the wildcards alone: a method of JOBS with the rest of its arguments."""
+    return lambda wildcards: method(wildcards, *args, **kwargs)
+
+
 def by_attempt(amount):
     """An amount of memory or minutes that further attempts ask for two and three times."""
-    return lambda wildcards, attempt: JOBS.for_attempt(
-        amount(wildcards) if callable(amount) else amount, attempt
-    )
+    return lambda wildcards, attempt: for_attempt(amount(wildcards) if callable(amount) else amount, attempt)
 
 
+def preparing(rule):
+    """Minutes and memory of a step that prepares text."""
+    return {
+        "runtime": by_attempt(given(JOBS.preparing_minutes, rule)),
+        "mem_mb": by_attempt(given(JOBS.preparing_memory, rule)),
+    }
+
+
+# On SIGTERM, which a scheduler sends to every process of a job, a training saves and exits with 75: bash waits.
+SAVE_ON_SIGNAL = "trap : TERM HUP XCPU; "
+# The options that all trainings share (`options.TrainingOptions`), and the end of their commands.
+TRAINING_OPTIONS = (
+    " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
+    " --checkpoint-minutes {resources.checkpoint_minutes} --tensorboard {resources.tensorboard}"
+    " --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+)
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {
-    "cpus_per_task": JOBS.resource("threads"),
-    "mem_mb": by_attempt(JOBS.resource("mem_mb")),
-    "runtime": JOBS.resource("runtime"),
-    "gpu": JOBS.resource("gpus"),
+    "cpus_per_task": given(JOBS.resource, "threads"),
+    "mem_mb": by_attempt(given(JOBS.resource, "mem_mb")),
+    "runtime": given(JOBS.resource, "runtime"),
+    "gpu": given(JOBS.resource, "gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
-    "checkpoint_minutes": JOBS.resource("checkpoint_minutes"),
-    "tensorboard": JOBS.resource("tensorboard"),
+    "checkpoint_minutes": given(JOBS.resource, "checkpoint_minutes"),
+    "tensorboard": given(JOBS.resource, "tensorboard"),
     "any_code": int(CONFIG.any_code),
 }
 
@@ -138,10 +158,15 @@ def gold_trees(wildcards):
 
 # Resources of the steps that use a model.
 USING = {
-    "cpus_per_task": JOBS.resource("threads"),
-    "mem_mb": by_attempt(JOBS.resource("mem_mb")),
-    "gpu": lambda wildcards: min(1, JOBS.resources(wildcards).gpus),
+    "cpus_per_task": given(JOBS.resource, "threads"),
+    "mem_mb": by_attempt(given(JOBS.resource, "mem_mb")),
+    "gpu": lambda wildcards: min(1, JOBS.resource(wildcards, "gpus")),
 }
+
+
+def submitted(kind):
+    """This file of a system's answers to each test set of GLUE, in the order of its server."""
+    return [BENCHMARK / f"{task}/{{system}}/test/{part}.{kind}" for task, part in SUBMISSION.values()]
 
 
 def submissions(table, wildcards):
@@ -158,7 +183,7 @@ def training_hours():
 
 def is_set_in(wildcards, name):
     """The key of a job's resource, and the file that sets it."""
-    return place((*JOBS.resources_key(wildcards), name), config, FILES)
+    return place((*CONFIG.resources_key(*JOBS.entry(wildcards)), name), config, FILES)
 
 
 @cache

@@ -12,14 +12,14 @@ rule demo_corpus:
     log:
         CORPUS / "logs/demo_corpus.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.entries_with("corpora", "generate")),
+        corpus=any_of(CONFIG.entries_with("corpora", "generate")),
     group:
         "text"
     resources:
-        **JOBS.preparing("demo_corpus"),
+        **preparing("demo_corpus"),
     params:
-        code=JOBS.code("demo-corpus"),
-        settings=JOBS.section("generate"),
+        code=given(JOBS.code, "demo-corpus"),
+        settings=given(JOBS.section, "generate"),
         folder=folder_of("output"),
     shell:
         "synmask demo-corpus --output {params.folder} --settings {params.settings:q} 2> {log:q}"
@@ -57,13 +57,13 @@ rule prepare:
     log:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.entries_with("corpora", "format")),
-    threads: JOBS.resource("threads")
+        corpus=any_of(CONFIG.entries_with("corpora", "format")),
+    threads: given(JOBS.resource, "threads")
     resources:
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
     params:
-        code=JOBS.code("prepare"),
+        code=given(JOBS.code, "prepare"),
         format=lambda wildcards: JOBS.corpus(wildcards).format,
         pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
         folder=folder_of("output"),
@@ -74,8 +74,8 @@ rule prepare:
 
 rule text:
     input:
-        source=JOBS.raw_text("source"),
-        target=JOBS.raw_text("target"),
+        source=given(JOBS.raw_text, "source"),
+        target=given(JOBS.raw_text, "target"),
     output:
         source=PAIR / "text/{split}.{source}",
         target=PAIR / "text/{split}.{target}",
@@ -84,10 +84,10 @@ rule text:
     group:
         "text"
     resources:
-        **JOBS.preparing("text"),
+        **preparing("text"),
     params:
-        code=JOBS.code("text"),
-        own=JOBS.inputs_checksum(JOBS.raw_text("source"), JOBS.raw_text("target")),
+        code=given(JOBS.code, "text"),
+        own=given(JOBS.inputs_checksum, given(JOBS.raw_text, "source"), given(JOBS.raw_text, "target")),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

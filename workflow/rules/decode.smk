@@ -8,20 +8,20 @@ rule decode:
         model=RUN / "average.pt",
         sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
         references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
-        annotations=JOBS.annotations(*DECODED),
-        templates=JOBS.if_templated(*PREDICTED),
+        annotations=given(JOBS.annotations, *DECODED),
+        templates=given(JOBS.if_templated, *PREDICTED),
     output:
         each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:
         RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **USING,
     params:
-        code=JOBS.code("decode"),
-        settings=JOBS.section("decoding"),
+        code=given(JOBS.code, "decode"),
+        settings=given(JOBS.section, "decoding"),
         identity=JOBS.parsed_run,
         outputs=lambda wildcards, output: hypotheses(output),
     shell:
@@ -49,7 +49,7 @@ rule score:
     group:
         "evaluate"
     params:
-        code=JOBS.code("score-run"),
+        code=given(JOBS.code, "score-run"),
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,

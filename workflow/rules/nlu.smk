@@ -8,10 +8,10 @@ rule demo_task:
     log:
         TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.entries_with("benchmarks", "generate")),
+        benchmark=any_of(CONFIG.entries_with("benchmarks", "generate")),
     localrule: True
     params:
-        code=JOBS.code("demo-task"),
+        code=given(JOBS.code, "demo-task"),
         settings=JOBS.task_sizes,
         parses=lambda wildcards, output: os.path.splitext(output.parses[0])[0],
     shell:
@@ -27,11 +27,11 @@ rule glue_task:
     log:
         TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*JOBS.entries_with("benchmarks", "generate")})),
+        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*CONFIG.entries_with("benchmarks", "generate")})),
     localrule: True
     params:
-        code=JOBS.code("glue"),
-        own=JOBS.inputs_checksum(JOBS.task_sources),
+        code=given(JOBS.code, "glue"),
+        own=given(JOBS.inputs_checksum, JOBS.task_sources),
         rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
@@ -48,7 +48,7 @@ rule encode_task:
         TASK / "logs/encode_task.{part}.log",
     localrule: True
     params:
-        code=JOBS.code("encode-task"),
+        code=given(JOBS.code, "encode-task"),
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.task(wildcards).max_tokens,
     shell:
@@ -60,7 +60,7 @@ rule finetune:
     input:
         train=TASK / "ids/train.npz",
         valid=lambda wildcards: f"{TASK}/ids/{JOBS.task(wildcards).parts[0]}.npz",
-        syntax=JOBS.task_syntax("train", "valid"),
+        syntax=given(JOBS.task_syntax, "train", "valid"),
         weights=JOBS.weights_files,
     output:
         summary=TUNED / "train.json",
@@ -68,13 +68,13 @@ rule finetune:
         model=TUNED / "best.pt",
     log:
         TUNED / "train.log",
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
         again=again("finetune", TUNED),
-        keep_checkpoints=JOBS.resource("keep_checkpoints"),
+        keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
     params:
-        code=JOBS.code("finetune"),
+        code=given(JOBS.code, "finetune"),
         identity=JOBS.tuned_model,
         settings=JOBS.finetuning_settings,
         data=lambda wildcards, input: os.path.dirname(input.train),
@@ -82,19 +82,17 @@ rule finetune:
         weights=JOBS.weights_folder,
         run=folder_of("output"),
     shell:
-        "trap : TERM HUP XCPU; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
+        SAVE_ON_SIGNAL
+        + "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {wildcards.seed} --code {params.code}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
-        " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+        " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}" + TRAINING_OPTIONS
 
 
 rule predict:
     input:
         model=TUNED / "best.pt",
         data=TASK / "ids/{part}.npz",
-        syntax=JOBS.task_syntax("{part}"),
+        syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
     output:
         TUNED / "predictions.{part}.txt",
@@ -102,11 +100,11 @@ rule predict:
         TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **USING,
     params:
-        code=JOBS.code("predict"),
+        code=given(JOBS.code, "predict"),
         identity=JOBS.tuned_model,
         weights=JOBS.weights_folder,
     shell:
@@ -117,21 +115,21 @@ rule predict:
 
 rule predict_test:
     input:
-        models=JOBS.of_seeds("best.pt"),
-        scores=JOBS.of_seeds("scores.json"),
+        models=given(JOBS.of_seeds, "best.pt"),
+        scores=given(JOBS.of_seeds, "scores.json"),
         data=TASK / "ids/{part}.npz",
-        syntax=JOBS.task_syntax("{part}"),
+        syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
     output:
         answers=TASK / "{system}/test/{part}.txt",
         chosen=TASK / "{system}/test/{part}.json",
     log:
         TASK / "{system}/logs/predict_test.{part}.log",
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **USING,
     params:
-        code=JOBS.code("predict"),
+        code=given(JOBS.code, "predict"),
         identity=JOBS.tuned_model,
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
         weights=JOBS.weights_folder,
@@ -143,8 +141,8 @@ rule predict_test:
 
 rule glue_submission:
     input:
-        answers=JOBS.submitted("txt"),
-        chosen=JOBS.submitted("json"),
+        answers=submitted("txt"),
+        chosen=submitted("json"),
     output:
         packed=BENCHMARK / "submission/{system}.zip",
         summary=BENCHMARK / "submission/{system}.json",
@@ -152,7 +150,7 @@ rule glue_submission:
         BENCHMARK / "logs/glue_submission.{system}.log",
     localrule: True
     params:
-        code=JOBS.code("glue-submission"),
+        code=given(JOBS.code, "glue-submission"),
         rows=JOBS.submitted_rows,
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
     shell:
@@ -163,8 +161,8 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=JOBS.of_parts(TASK / "{part}.tsv"),
-        predicted=JOBS.of_parts(TUNED / "predictions.{part}.txt"),
+        gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
+        predicted=given(JOBS.of_parts, TUNED / "predictions.{part}.txt"),
         train=TUNED / "train.json",
     output:
         scores=TUNED / "scores.json",
@@ -174,7 +172,7 @@ rule nlu_score:
     group:
         "nlu-evaluate"
     params:
-        code=JOBS.code("nlu-score"),
+        code=given(JOBS.code, "nlu-score"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
         run=JOBS.tuned_model,
     shell:
@@ -186,14 +184,14 @@ rule nlu_score:
 rule nlu_baselines:
     input:
         train=TASK / "train.tsv",
-        gold=JOBS.of_parts(TASK / "{part}.tsv"),
+        gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
     output:
         TASK / "baselines.json",
     log:
         TASK / "logs/nlu_baselines.log",
     localrule: True
     params:
-        code=JOBS.code("nlu-baselines"),
+        code=given(JOBS.code, "nlu-baselines"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark}),
     shell:

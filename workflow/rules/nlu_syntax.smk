@@ -10,7 +10,7 @@ rule task_sentences:
         TASK / "logs/task_sentences.{number}.log",
     localrule: True
     params:
-        code=JOBS.code("task-sentences"),
+        code=given(JOBS.code, "task-sentences"),
         number=lambda wildcards: wildcards.number.rpartition("-")[2],
         files=JOBS.sentence_files,
     shell:
@@ -64,7 +64,7 @@ rule annotate_task:
         TASK / "logs/annotate_task.{part}.log",
     localrule: True
     params:
-        code=JOBS.code("annotate-task"),
+        code=given(JOBS.code, "annotate-task"),
         weights=JOBS.weights_folder,
         parses=JOBS.task_parses,
     shell:

@@ -14,11 +14,11 @@ rule parse:
         system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **USING,
     params:
-        code=JOBS.code("parse"),
+        code=given(JOBS.code, "parse"),
         identity=JOBS.parsed_run,
         sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
@@ -39,8 +39,8 @@ rule parseval:
     group:
         "evaluate"
     params:
-        code=JOBS.code("parseval"),
-        own=JOBS.inputs_checksum(lambda wildcards: JOBS.gold(wildcards).values()),
+        code=given(JOBS.code, "parseval"),
+        own=given(JOBS.inputs_checksum, lambda wildcards: JOBS.gold(wildcards).values()),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
@@ -61,8 +61,8 @@ rule tree_page:
         LOGS / "tree_page.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=JOBS.code("tree-page"),
-        own=JOBS.inputs_checksum(gold_trees),
+        code=given(JOBS.code, "tree-page"),
+        own=given(JOBS.inputs_checksum, gold_trees),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:

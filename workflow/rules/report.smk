@@ -10,7 +10,7 @@ rule curves:
         LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=JOBS.code("curves"),
+        code=given(JOBS.code, "curves"),
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
         labels=system_labels,
         output=stem,
@@ -27,7 +27,7 @@ rule sweep_figure:
         LOGS / "sweep_figure.{experiment}.log",
     localrule: True
     params:
-        code=JOBS.code("sweep-figure"),
+        code=given(JOBS.code, "sweep-figure"),
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
         output=stem,
     shell:
@@ -45,7 +45,7 @@ rule distribution_figure:
         LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=JOBS.code("distribution-figure"),
+        code=given(JOBS.code, "distribution-figure"),
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
         output=stem,
     shell:
@@ -63,7 +63,7 @@ rule page:
         LOGS / "{page}.log",
     localrule: True
     params:
-        code=JOBS.code("report"),
+        code=given(JOBS.code, "report"),
         plan=lambda wildcards: TARGETS.page_plan(wildcards.page),
         captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
     shell:

@@ -8,7 +8,7 @@ use rule tokenise as tokenise_cased with:
     log:
         PAIR / "logs/tokenise_cased.{split}.{language}.log",
     params:
-        settings=JOBS.section("text", include={"tokeniser"}),
+        settings=given(JOBS.section, "text", include={"tokeniser"}),
 
 
 rule constituency:
@@ -32,7 +32,7 @@ rule constituency:
         mem_mb=CONFIG.corenlp.mem_mb,
         runtime=CONFIG.corenlp.runtime,
     params:
-        code=JOBS.code("constituency"),
+        code=given(JOBS.code, "constituency"),
         settings=lambda wildcards: as_json(CONFIG.corenlp_settings(wildcards.language)),
         language="{language}",
         prefix=stem,

@@ -15,7 +15,7 @@ rule table:
         LOGS / "table.{table}.log",
     localrule: True
     params:
-        code=JOBS.code("table"),
+        code=given(JOBS.code, "table"),
         plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
         tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
         output=stem,
@@ -41,7 +41,7 @@ rule parse_table:
         LOGS / "parse_table.{experiment}.log",
     localrule: True
     params:
-        code=JOBS.code("parse-table"),
+        code=given(JOBS.code, "parse-table"),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
         labels=lambda wildcards: as_json(TARGETS.labels(TARGETS.inducing(wildcards.experiment))),
         directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,

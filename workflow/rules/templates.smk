@@ -18,7 +18,7 @@ rule templates:
     group:
         "annotate"
     params:
-        code=JOBS.code("templates"),
+        code=given(JOBS.code, "templates"),
         settings=JOBS.template_cut,
         kept=lambda wildcards, input: option("kept", input.kept or None),
     shell:
@@ -51,7 +51,7 @@ use rule train as train_templates with:
         **TRAINING,
         again=again("train_templates", PREDICTOR),
     params:
-        code=JOBS.code("train", guided=False),
+        code=given(JOBS.code, "train", guided=False),
         settings=JOBS.template_settings,
 
 
@@ -71,7 +71,7 @@ use rule average as average_templates with:
     group:
         "template"
     params:
-        code=JOBS.code("average", guided=False),
+        code=given(JOBS.code, "average", guided=False),
         settings=JOBS.template_settings,
         identity=JOBS.template_run,
         text=JOBS.template_text,
@@ -85,12 +85,12 @@ rule predict_templates:
         PREDICTOR / "{split}.{target}",
     log:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **USING,
     params:
-        code=JOBS.code("predict-templates", guided=False),
-        settings=JOBS.section("decoding"),
+        code=given(JOBS.code, "predict-templates", guided=False),
+        settings=given(JOBS.section, "decoding"),
         identity=JOBS.template_run,
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output:q}"

@@ -4,36 +4,35 @@
 rule train:
     input:
         data=rules.binarise.output,
-        annotations=JOBS.annotations(*TRAINED),
-        templates=JOBS.if_templated(
+        annotations=given(JOBS.annotations, *TRAINED),
+        templates=given(
+            JOBS.if_templated,
             TEMPLATES / "train.{target}",
             PREDICTOR / "valid.{target}",
             TEMPLATES / "bin/dict.{target}.txt",
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt resumes.
-    # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
         summary=RUN / "train.json",
         history=RUN / "history.csv",
     log:
         RUN / "train.log",
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
         again=again("train", RUN),
     params:
-        code=JOBS.code("train"),
+        code=given(JOBS.code, "train"),
         settings=JOBS.run_settings,
         keep=JOBS.kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
-        "trap : TERM HUP XCPU; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+        SAVE_ON_SIGNAL
+        + "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+        " --templates {input.templates:q}" + TRAINING_OPTIONS
 
 
 rule average:
@@ -42,7 +41,7 @@ rule average:
         dictionaries=each(PAIR / "bin/dict.{side}.txt", side=SIDES),
         codes=PAIR / "bpe/codes",
         vocabulary=PAIR / "bpe/vocabulary.{source}",
-        template_model=JOBS.if_templated(PREDICTOR / "average.pt"),
+        template_model=given(JOBS.if_templated, PREDICTOR / "average.pt"),
     output:
         RUN / "average.pt",
     log:
@@ -50,12 +49,12 @@ rule average:
     group:
         "evaluate"
     resources:
-        keep_checkpoints=JOBS.resource("keep_checkpoints"),
+        keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
     params:
-        code=JOBS.code("average"),
+        code=given(JOBS.code, "average"),
         settings=JOBS.run_settings,
         identity=JOBS.parsed_run,
-        text=JOBS.section("text", include={"tokeniser", "lowercase"}),
+        text=given(JOBS.section, "text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
         last=JOBS.kept,
         template_model=lambda wildcards, input: option("template-model", input.template_model or None),

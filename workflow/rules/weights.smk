@@ -9,11 +9,11 @@ rule convert_roberta:
     log:
         WEIGHTS / "logs/convert_roberta.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "huggingface", "url")),
+        weights=any_of(CONFIG.entries_with("weights", "huggingface", "url")),
     localrule: True
     params:
-        code=JOBS.code("convert-roberta"),
-        own=JOBS.inputs_checksum(JOBS.fetched_weights),
+        code=given(JOBS.code, "convert-roberta"),
+        own=given(JOBS.inputs_checksum, JOBS.fetched_weights),
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
         or f"{CONFIG.data_dir}/{wildcards.weights}",
         output=folder_of("output"),
@@ -27,11 +27,11 @@ rule demo_text:
     log:
         WEIGHTS / "logs/demo_text.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "pretrain")),
+        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
         split=any_of(TRAINED),
     localrule: True
     params:
-        code=JOBS.code("demo-text"),
+        code=given(JOBS.code, "demo-text"),
         settings=lambda wildcards: as_json(JOBS.pretraining(wildcards).generate),
     shell:
         "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
@@ -39,18 +39,18 @@ rule demo_text:
 
 rule learn_gpt2_bpe:
     input:
-        text=JOBS.pretraining_text("train"),
+        text=given(JOBS.pretraining_text, "train"),
     output:
         VOCABULARY,
     log:
         WEIGHTS / "logs/learn_gpt2_bpe.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "pretrain")),
+        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
-        code=JOBS.code("learn-gpt2-bpe"),
-        own=JOBS.inputs_checksum(JOBS.pretraining_text("train")),
+        code=given(JOBS.code, "learn-gpt2-bpe"),
+        own=given(JOBS.inputs_checksum, given(JOBS.pretraining_text, "train")),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -59,20 +59,24 @@ rule learn_gpt2_bpe:
 
 rule encode_text:
     input:
-        train=JOBS.pretraining_text("train"),
-        valid=JOBS.pretraining_text("valid"),
+        train=given(JOBS.pretraining_text, "train"),
+        valid=given(JOBS.pretraining_text, "valid"),
         vocabulary=rules.learn_gpt2_bpe.output,
     output:
         each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
     log:
         WEIGHTS / "logs/encode_text.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "pretrain")),
+        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
-        code=JOBS.code("encode-text"),
-        own=JOBS.inputs_checksum(JOBS.pretraining_text("train"), JOBS.pretraining_text("valid")),
+        code=given(JOBS.code, "encode-text"),
+        own=given(
+            JOBS.inputs_checksum,
+            given(JOBS.pretraining_text, "train"),
+            given(JOBS.pretraining_text, "valid"),
+        ),
         weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
         output=folder_of("output"),
     shell:
@@ -91,25 +95,23 @@ rule pretrain:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "pretrain")),
-    threads: JOBS.resource("threads")
+        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
+    threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
         again=again("pretrain", WEIGHTS),
     params:
-        code=JOBS.code("pretrain"),
+        code=given(JOBS.code, "pretrain"),
         identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
-        "trap : TERM HUP XCPU; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
+        SAVE_ON_SIGNAL
+        + "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
         " --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {params.seed} --code {params.code}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+        " --seed {params.seed}" + TRAINING_OPTIONS
 
 
 rule encode_parses:
@@ -123,12 +125,12 @@ rule encode_parses:
     log:
         WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "continued")),
+        weights=any_of(CONFIG.entries_with("weights", "continued")),
         split=any_of(TRAINED),
     localrule: True
     params:
-        code=JOBS.code("encode-parses"),
-        own=JOBS.inputs_checksum(JOBS.continued_parses),
+        code=given(JOBS.code, "encode-parses"),
+        own=given(JOBS.inputs_checksum, JOBS.continued_parses),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
@@ -149,13 +151,13 @@ rule continue_pretraining:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.entries_with("weights", "continued")),
-    threads: JOBS.resource("threads")
+        weights=any_of(CONFIG.entries_with("weights", "continued")),
+    threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
         again=again("continue_pretraining", WEIGHTS),
     params:
-        code=JOBS.code("continue-pretraining"),
+        code=given(JOBS.code, "continue-pretraining"),
         identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
@@ -163,9 +165,6 @@ rule continue_pretraining:
         weights=JOBS.weights_folder,
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
-        "trap : TERM HUP XCPU; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+        SAVE_ON_SIGNAL + "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {params.seed} --code {params.code}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes}"
-        " --tensorboard {resources.tensorboard} --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+        " --seed {params.seed}" + TRAINING_OPTIONS

@@ -66,16 +66,15 @@ def doctor(
     from synmask.pipeline.config.loading import read_published
     from synmask.pipeline.translation import plan as planning
     from synmask.pipeline.workflow import doctor, slurm
-    from synmask.pipeline.workflow.jobs import Jobs
     from synmask.pipeline.workflow.targets import Targets
 
     with _configured(target, configfile) as (config, targets, is_set_in):
-        named, jobs = Targets(config, read_published(config.published)), Jobs(config)
+        named = Targets(config, read_published(config.published))
         downloads = sorted({path for name in targets for path in named.downloads(name)})
         site = slurm.read_site() if profile == "slurm" else None
         trainings = [
-            doctor.Training(jobs.resources(names), partial(is_set_in, jobs.resources_key(names)))
-            for names in planning.trained(config, targets)
+            doctor.Training(config.resources_of(*entry), partial(is_set_in, config.resources_key(*entry)))
+            for entry in planning.trained(config, targets)
         ]
         found = [
             *doctor.check(config, downloads, site, trainings, job=job),

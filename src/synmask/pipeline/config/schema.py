@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -233,6 +233,22 @@ class Config(base.Section):
         """The tasks that a table shows, in their order."""
         tasks = self.benchmarks[table.benchmark].tasks
         return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
+
+    def entries_with(self, section: str, *keys: str) -> list[str]:
+        """Names of the entries of a section (corpora, benchmarks, weights) that have one of these keys."""
+        entries = getattr(self, section).items()
+        return [name for name, entry in entries if any(getattr(entry, key) is not None for key in keys)]
+
+    def resources_key(self, section: str, name: str) -> tuple[str, ...]:
+        """The key of the resources that trainings of an entry of corpora, benchmarks or weights request."""
+        if section != "weights":
+            return section, name, "resources"
+        return section, name, "pretrain" if self.weights[name].pretrain else "continued", "resources"
+
+    def resources_of(self, section: str, name: str) -> sections.Resources:
+        """The resources at that key."""
+        _, _, *rest = self.resources_key(section, name)
+        return reduce(getattr, rest, getattr(self, section)[name])
 
     def nlu_settings(self, benchmark: str, task: str, system: str) -> nlu.FinetuningSettings:
         """The settings of a fine-tuning: the task's training, and the system."""

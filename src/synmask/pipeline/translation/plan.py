@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 from fairseq.data import Dictionary
@@ -91,12 +90,12 @@ def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, st
                     yield run["corpus"], run["direction"], run["system"], run["seed"]
 
 
-def trained(config: Config, targets: Sequence[str]) -> list[SimpleNamespace]:
-    """The corpus, benchmark or weights of all that is trained for `targets`, as wildcards of jobs."""
-    names = [{"corpus": corpus} for corpus in dict.fromkeys(run[0] for run in _trainings(config, targets))]
-    names += [{"benchmark": name} for name in dict.fromkeys(run[0] for run in finetunings(config, targets))]
-    names += [{"weights": name} for name in pretrained(config, targets)]
-    return [SimpleNamespace(**name) for name in names]
+def trained(config: Config, targets: Sequence[str]) -> list[tuple[str, str]]:
+    """Section and name of the entries that say what the trainings for `targets` request."""
+    names = [("corpora", run[0]) for run in _trainings(config, targets)]
+    names += [("benchmarks", run[0]) for run in finetunings(config, targets)]
+    names += [("weights", name) for name in pretrained(config, targets)]
+    return list(dict.fromkeys(names))
 
 
 def finetunings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str]]:

@@ -1,11 +1,9 @@
 """The hours of trainings: operations by the speed of machines, or measured from trainings that ran here."""
 
-import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -18,6 +16,7 @@ from synmask.pipeline.config.benchmarks import Pretrain, RobertaSize
 from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
+from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.paths import RUN, TUNED, WEIGHTS, existing, filled
 
@@ -91,7 +90,6 @@ class Clock:
 
     def __init__(self, config: Config, results: Path = Path("results")) -> None:
         self.config, self.results = config, results
-        self.number_of_pairs = cache(self._number_of_pairs)  # for each of a corpus' many jobs
 
     def training(self, corpus: str, direction: str, system: str, part: str = "") -> Hours:
         """The hours of one training of a system in a direction of a corpus.
@@ -192,26 +190,9 @@ class Clock:
         if prepared.exists():
             text = prepared.read_bytes()
             return text.count(b" ") + 2 * text.count(b"\n")
-        pairs = self.number_of_pairs(corpus, target)
+        pairs = number_of_pairs(self.config, corpus, target)
         name = self.config.corpora[corpus].download or corpus
         return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
-
-    def _number_of_pairs(self, corpus: str, language: str) -> int | None:
-        """The number of training pairs: from the configuration, or the lines of the user's own file."""
-        entry = self.config.corpora[corpus]
-        number = entry.generate.train if entry.generate else entry.pairs.get("train")
-        if number is None and entry.files:
-            number = _lines(*self.config.raw_files(corpus, "train", language))
-        return sum(number) // 2 if isinstance(number, tuple) else number
-
-
-def _lines(path: str) -> int | None:
-    """Number of lines of a text (.gz or plain); None if it cannot be read."""
-    try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            return sum(1 for _ in file)
-    except (OSError, EOFError, zlib.error):
-        return None
 
 
 def as_text(hours: float) -> str:

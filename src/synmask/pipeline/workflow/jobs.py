@@ -1,21 +1,32 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, reduce
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, Protocol
 
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Corpus, Resources, RunSettings, System
-from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
+from synmask.pipeline.config.sections import Corpus, RunSettings, System
+from synmask.pipeline.config.sizes import number_of_pairs
+from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.hours import Clock
 from synmask.pipeline.workflow.sources import Asked, contents, digest
 
-Wildcards = Any  # Snakemake's, as attributes
+
+class Wildcards(Protocol):
+    """Snakemake's: values as attributes; `get` is for those that a rule may lack."""
+
+    def __getattr__(self, name: str) -> str: ...
+
+    def get(self, name: str, default: str | None = None) -> str | None: ...
+
+
 WildcardsFunction = Callable[[Wildcards], Any]
+# The wildcards that name the entry with a job's resources, and their sections. Weights are looked for first:
+# the job of a continued pre-training has them alone.
+SECTIONS = {"weights": "weights", "benchmark": "benchmarks", "corpus": "corpora"}
 VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 MAX_SUBWORDS = 1023  # sub-words: fairseq's 1024 positions without that of </s>
@@ -29,12 +40,18 @@ BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
+def for_attempt(amount: int, attempt: int) -> int:
+    """Memory or minutes of an attempt: a job that failed may have had too little."""
+    return amount * min(max(attempt, 1), MOST_TIMES)
+
+
 class Jobs:
-    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does."""
+    """Parameters and inputs of a job. Each method takes the job's wildcards, then what the rule says."""
 
     def __init__(self, config: Config) -> None:
-        self.config, self._clock = config, Clock(config)
-        # of each run or task once, for the many jobs that ask
+        self.config = config
+        # of each corpus, run or task once, for the many jobs that ask
+        self._number_of_pairs = cache(partial(number_of_pairs, config))
         self._run_settings = cache(config.run_settings)
         self._template_settings = cache(config.template_settings)
         self._nlu_settings = cache(config.nlu_settings)
@@ -42,14 +59,14 @@ class Jobs:
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
-    def code(self, verb: str, *, guided: bool = True) -> WildcardsFunction:
+    def code(self, wildcards: Wildcards, verb: str, *, guided: bool = True) -> str:
         """A digest of the code behind a verb, with what the job asks for; or for a model without a guide.
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return lambda wildcards: digest(verb, self.asked(wildcards, guided=guided))
+        return digest(verb, self.asked(wildcards, guided=guided))
 
-    def inputs_checksum(self, *inputs: WildcardsFunction) -> WildcardsFunction:
+    def inputs_checksum(self, wildcards: Wildcards, *inputs: WildcardsFunction) -> str:
         """A checksum of the user's own files and folders among these inputs.
 
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
@@ -58,13 +75,9 @@ class Jobs:
         """
         fetched = (f"{self.config.data_dir}/{name}/" for name in self.config.downloaded)
         made = (f"{RESULTS}/", *fetched)
-
-        def checksum(wildcards: Wildcards) -> str:
-            named = (read(wildcards) or () for read in inputs)
-            paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
-            return contents(path for path in paths if not path.startswith(made))
-
-        return checksum
+        named = (read(wildcards) or () for read in inputs)
+        paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
+        return contents(path for path in paths if not path.startswith(made))
 
     def asked(self, wildcards: Wildcards, *, guided: bool = True) -> Asked:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
@@ -80,9 +93,9 @@ class Jobs:
         return frozenset(asked)
 
     def _asked_of_text(self, wildcards: Wildcards) -> Iterator[str]:
-        if hasattr(wildcards, "corpus") and (name := self.corpus(wildcards).format):
+        if wildcards.get("corpus") and (name := self.corpus(wildcards).format):
             yield f"pipeline.corpora.{name}"
-        if hasattr(wildcards, "language") and self.tokeniser(wildcards) in EXTERNAL:
+        if wildcards.get("language") and self.tokeniser(wildcards) in EXTERNAL:
             yield "pipeline.text.segment"
 
     @staticmethod
@@ -95,82 +108,55 @@ class Jobs:
             yield "pipeline.syntax.annotations"
 
     def _validates_by_bleu(self, wildcards: Wildcards, system: str) -> bool:
-        return hasattr(wildcards, "corpus") and self._training_of(wildcards.corpus, system).validate_bleu > 0
+        corpus = wildcards.get("corpus")
+        return corpus is not None and self._training_of(corpus, system).validate_bleu > 0
 
     def _systems(self, wildcards: Wildcards) -> Iterable[str]:
         """The system of a run, or those of an experiment."""
-        if hasattr(wildcards, "system"):
-            return [wildcards.system]
-        if hasattr(wildcards, "experiment"):
-            return self.config.plain_experiments[wildcards.experiment].systems
-        return []
-
-    def resources(self, wildcards: Wildcards) -> Resources:
-        """The resources of a training and of the steps after it."""
-        section, name, *rest = self.resources_key(wildcards)
-        return reduce(getattr, rest, getattr(self.config, section)[name])
-
-    def resources_key(self, wildcards: Wildcards) -> tuple[str, ...]:
-        """The key of these resources in the configuration."""
-        if hasattr(wildcards, "weights"):
-            kind = "pretrain" if self.config.weights[wildcards.weights].pretrain else "continued"
-            return "weights", wildcards.weights, kind, "resources"
-        if hasattr(wildcards, "benchmark"):
-            return "benchmarks", wildcards.benchmark, "resources"
-        if hasattr(wildcards, "experiment"):
-            return "corpora", self.config.plain_experiments[wildcards.experiment].corpus, "resources"
-        return "corpora", wildcards.corpus, "resources"
-
-    def resource(self, name: str) -> WildcardsFunction:
-        """One of the `resources`, as a number."""
-        return lambda wildcards: int(getattr(self.resources(wildcards), name))
+        if system := wildcards.get("system"):
+            return [system]
+        experiment = wildcards.get("experiment")
+        return self.config.plain_experiments[experiment].systems if experiment else []
 
     @staticmethod
-    def for_attempt(amount: int, attempt: int) -> int:
-        """Memory or minutes of an attempt: a job that failed may have had too little."""
-        return amount * min(max(attempt, 1), MOST_TIMES)
+    def entry(wildcards: Wildcards) -> tuple[str, str]:
+        """Section and name of the entry that says what a training, and the steps after it, request."""
+        return next((section, name) for key, section in SECTIONS.items() if (name := wildcards.get(key)))
 
-    def preparing(self, rule: str) -> dict[str, Callable[..., int]]:
-        """Minutes and memory of a step that prepares text, by the number of pairs of its corpus."""
+    def resource(self, wildcards: Wildcards, name: str) -> int:
+        """One of the resources that this entry says."""
+        return int(getattr(self.config.resources_of(*self.entry(wildcards)), name))
 
-        def pairs(wildcards: Wildcards) -> int:
-            language = getattr(wildcards, "source", "")
-            return self._clock.number_of_pairs(wildcards.corpus, language) or UNKNOWN_PAIRS
+    def preparing_minutes(self, wildcards: Wildcards, rule: str) -> int:
+        """Minutes of a step that prepares text, by the number of pairs of its corpus."""
+        return 3 + self._pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""])
 
-        def minutes(wildcards: Wildcards, attempt: int) -> int:
-            return self.for_attempt(
-                3 + pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""]), attempt
-            )
+    def preparing_memory(self, wildcards: Wildcards, rule: str) -> int:
+        """Memory of a step that prepares text, in MB."""
+        stanford = rule == "tokenise" and self.tokeniser(wildcards) == "stanford"
+        least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
+        return least + self._pairs(wildcards) // 200
 
-        def memory(wildcards: Wildcards, attempt: int) -> int:
-            stanford = rule == "tokenise" and self.tokeniser(wildcards) == "stanford"
-            least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
-            return self.for_attempt(least + pairs(wildcards) // 200, attempt)
-
-        return {"runtime": minutes, "mem_mb": memory}
-
-    def entries_with(self, section: str, *keys: str) -> list[str]:
-        """Names of the entries of a section (corpora, benchmarks, weights) that have one of these keys."""
-        entries = getattr(self.config, section).items()
-        return [name for name, entry in entries if any(getattr(entry, key) is not None for key in keys)]
+    def _pairs(self, wildcards: Wildcards) -> int:
+        return self._number_of_pairs(wildcards.corpus, wildcards.get("source", "")) or UNKNOWN_PAIRS
 
     # ---- corpora -------------------------------------------------------------------------------------------
 
     def corpus(self, wildcards: Wildcards) -> Corpus:
         return self.config.corpora[wildcards.corpus]
 
-    def section(self, name: str, **kwargs: Any) -> WildcardsFunction:
+    def section(self, wildcards: Wildcards, name: str, **kwargs: Any) -> str:
         """A section of a corpus' settings as JSON; `kwargs`: keys to include or exclude."""
-        return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **kwargs))
+        return as_json(getattr(self.corpus(wildcards), name).model_dump(mode="json", **kwargs))
 
     def pairs(self, wildcards: Wildcards) -> str | None:
         """The expected number of pairs of a split, as JSON."""
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
-    def raw_text(self, side: str) -> WildcardsFunction:
+    def raw_text(self, wildcards: Wildcards, side: str) -> list[str]:
         """The raw text of a corpus' split; side: "source" or "target"."""
-        return lambda w: self.config.raw_files(w.corpus, w.split, getattr(w, side))
+        return self.config.raw_files(wildcards.corpus, wildcards.split, getattr(wildcards, side))
 
     def test_set_files(self, wildcards: Wildcards) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
@@ -212,10 +198,10 @@ class Jobs:
         """The options class of a system's guide: what it reads and induces."""
         return self.config.systems[wildcards.system].kind
 
-    def annotations(self, *splits: str) -> WildcardsFunction:
+    def annotations(self, wildcards: Wildcards, *splits: str) -> list[str]:
         """The annotations of these splits, if the system reads any."""
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
-        return lambda wildcards: files if self.guide(wildcards).reads else []
+        return files if self.guide(wildcards).reads else []
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
@@ -242,9 +228,9 @@ class Jobs:
 
     # ---- templates of the target --------------------------------------------------------------------------
 
-    def if_templated(self, *paths: str) -> WildcardsFunction:
+    def if_templated(self, wildcards: Wildcards, *paths: str) -> Sequence[str]:
         """These files for systems that read templates of the target; none for others."""
-        return lambda wildcards: paths if self.guide(wildcards).templates else []
+        return paths if self.guide(wildcards).templates else []
 
     def template_cut(self, wildcards: Wildcards) -> str:
         """How trees are cut to templates, as JSON."""
@@ -271,10 +257,10 @@ class Jobs:
     def pretraining_settings(self, wildcards: Wildcards) -> str:
         return as_json(_settings(self.pretraining(wildcards)))
 
-    def pretraining_text(self, split: str) -> WildcardsFunction:
+    def pretraining_text(self, wildcards: Wildcards, split: str) -> list[str]:
         """The text of a pre-training: files of the user's, or generated."""
         generated = [f"{WEIGHTS}/generated/{split}.txt"]
-        return lambda wildcards: [*self.pretraining(wildcards).text.get(split, generated)]
+        return [*self.pretraining(wildcards).text.get(split, generated)]
 
     def continued_parses(self, wildcards: Wildcards) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
@@ -288,10 +274,10 @@ class Jobs:
 
     def weights(self, wildcards: Wildcards) -> str:
         """The weights that a training starts from; without a system, those that define the vocabulary."""
-        if hasattr(wildcards, "weights"):  # that are pre-trained further
+        if wildcards.get("weights"):  # that are pre-trained further
             return self.pretraining(wildcards).weights
         entry = self.benchmark(wildcards)
-        return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
+        return entry.weights_of.get(wildcards.get("system"), entry.weights)
 
     def weights_folder(self, wildcards: Wildcards) -> str:
         return filled(WEIGHTS, weights=self.weights(wildcards))
@@ -304,14 +290,14 @@ class Jobs:
         name = wildcards.weights
         return self.config.weights_sources(name) or self.config.weights[name].huggingface
 
-    def of_parts(self, path: str) -> WildcardsFunction:
+    def of_parts(self, wildcards: Wildcards, path: str) -> list[str]:
         """This file for each part of a task that is predicted."""
-        return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
+        return [path.replace("{part}", part) for part in self.task(wildcards).parts]
 
-    def of_seeds(self, name: str) -> WildcardsFunction:
+    def of_seeds(self, wildcards: Wildcards, name: str) -> list[str]:
         """This file of a system's run with each seed of a task."""
-        path = TUNED / name
-        return lambda w: [filled(path, seed=seed) for seed in self.config.benchmark_seeds(w.benchmark)]
+        seeds = self.config.benchmark_seeds(wildcards.benchmark)
+        return [filled(TUNED / name, seed=seed) for seed in seeds]
 
     def task_sources(self, wildcards: Wildcards) -> list[str]:
         """The sources of a part of a task."""
@@ -323,12 +309,6 @@ class Jobs:
         """How many rows a part of a task must have."""
         entry = self.task(wildcards)
         return {**entry.rows, **entry.test_rows}[wildcards.part]
-
-    def submitted(self, name: str) -> WildcardsFunction:
-        """This file of a system's answers to each test set of a benchmark, in the order of `SUBMISSION`."""
-        return lambda wildcards: [
-            f"{BENCHMARK}/{task}/{{system}}/test/{part}.{name}" for task, part in SUBMISSION.values()
-        ]
 
     def submitted_rows(self, wildcards: Wildcards) -> list[int]:
         """How many rows each file of a submission must have."""
@@ -359,14 +339,10 @@ class Jobs:
         part = self.parsed_parts(wildcards)[0]
         return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
 
-    def task_syntax(self, *parts: str) -> WildcardsFunction:
+    def task_syntax(self, wildcards: Wildcards, *parts: str) -> list[str]:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
-
-        def files(wildcards: Wildcards) -> list[str]:
-            names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
-            return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
-
-        return files
+        names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
+        return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
 
     def finetuning_settings(self, wildcards: Wildcards) -> str:
         return as_json(self._finetuning(wildcards))
@@ -409,7 +385,8 @@ def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
 
 def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
     names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
-    return names | ({"seed": int(wildcards.seed)} if hasattr(wildcards, "seed") else {})
+    seed = wildcards.get("seed")
+    return names | ({"seed": int(seed)} if seed else {})
 
 
 def _settings(entry: Pretrain | Continued) -> dict[str, Any]:
