@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings

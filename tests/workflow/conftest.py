@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs

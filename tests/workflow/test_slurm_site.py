@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import load, project_files, read_all

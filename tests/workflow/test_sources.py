@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all

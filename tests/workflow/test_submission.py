@@ -6,7 +6,7 @@ import zipfile
 from itertools import cycle, islice
 
 import pytest
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load
 from synmask.pipeline.files import write_json, write_lines

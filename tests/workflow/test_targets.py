@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
