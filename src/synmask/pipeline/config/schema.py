@@ -41,7 +41,9 @@ class Config(base.Section):
         "download: a folder or URL with its files, {multi30k: /data/multi30k}", {}
     )
     seeds: base.Distinct[base.Seed] = key("seeds of weights, batches, dropout and masking", min_length=1)
-    training: sections.Training = key("for all corpora, which override key by key", sections.Training)
+    training: sections.CorpusTraining = key(
+        "for all corpora, which override key by key", sections.CorpusTraining
+    )
     decoding: sections.Decoding = key("beam search, for all corpora", sections.Decoding)
     resources: sections.Resources = key("what a run asks for, for all corpora", sections.Resources)
     corenlp: sections.CoreNLP = key("the parser behind `trees: corenlp`", sections.CoreNLP)
@@ -322,7 +324,7 @@ class Config(base.Section):
 
     def training_of(self, corpus: str, system: str) -> sections.Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        return self.corpora[corpus].training.under(self.systems[system].training)
+        return self.corpora[corpus].training.of_system(self.systems[system].training)
 
     def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's.

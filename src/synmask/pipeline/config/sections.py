@@ -101,7 +101,7 @@ class Batch(base.Section):
 
 
 class Training(base.Optimisation):
-    """How translation is trained; a corpus overrides key by key, and a system over that."""
+    """How translation is trained; of a system, only the keys that are given count, over the corpus'."""
 
     max_epochs: base.Epochs = 60
     batch: Batch = key("the size of an update", Batch)
@@ -111,9 +111,6 @@ class Training(base.Optimisation):
     dropout: base.Dropout = 0.3
     attention_dropout: base.AttentionDropout = 0.0
     label_smoothing: base.Rate = key("share of the target's probability for other words", 0.1)
-    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
-        "λ, the share of the MLM loss, of systems with `mlm_weight: corpus`; one, or one per direction", 0.47
-    )
     checkpoint: Literal["average", "best", "best-bleu"] = key(
         "decode with the mean of the last epochs, or that with the best validation loss or BLEU", "average"
     )
@@ -124,6 +121,19 @@ class Training(base.Optimisation):
     def kept(self) -> int:
         """How many epochs' models make up the final one: the last `average`, or the best."""
         return self.average if self.checkpoint == "average" else 1
+
+
+class CorpusTraining(Training):
+    """How translation is trained on a corpus; it overrides the common training key by key."""
+
+    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
+        "λ, the share of the MLM loss, of systems with `mlm_weight: corpus`; one, or one per direction", 0.47
+    )
+
+    def of_system(self, over: Training) -> Training:
+        """The training of a system on the corpus, which overrides it by the keys that it was given."""
+        common = self.model_dump(exclude={*CorpusTraining.model_fields} - {*Training.model_fields})
+        return Training.model_validate(base.merge(common, over.model_dump(exclude_unset=True)))
 
 
 class Guidance(base.Section):
@@ -184,8 +194,6 @@ class System(Guidance):
     def _consistent(self) -> "System":
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
-        if "mlm_weight" in self.training.model_fields_set:
-            raise ValueError("training.mlm_weight: a system's share is its own key, mlm_weight")
         return self
 
     def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
@@ -221,10 +229,10 @@ class RunSettings(base.Section):
     def plain(self, **kwargs: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
 
-        These are the number of averaged epochs and the corpus' share of the MLM loss; systems have their own.
-        Nothing is decoded, unless `validate_bleu` asks for it.
+        No training depends on the number of averaged epochs. Nothing is decoded, unless `validate_bleu` asks
+        for it.
         """
-        unused: dict[str, Any] = {"training": {"mlm_weight", "average"}}
+        unused: dict[str, Any] = {"training": {"average"}}
         if self.training.checkpoint == "average":
             unused["training"].add("checkpoint")
         if not self.training.validate_bleu:
@@ -342,7 +350,7 @@ class Corpus(base.Section):
     options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = key(
         "a guide's options on this corpus, by system and direction, over those of the system", {}
     )
-    training: Training = key("over the common training", Training)
+    training: CorpusTraining = key("over the common training", CorpusTraining)
     decoding: Decoding = key("over the common decoding", Decoding)
     resources: Resources = key("over the common resources", Resources)
     # its own name, or that of `based_on`: not a key
