@@ -74,8 +74,8 @@ GresTypes=gpu
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 OverTimeLimit=0
 KillWait=5
-# a node that says nothing for so long is dead, and its jobs are queued again
-SlurmdTimeout=20
+# a node that says nothing for so long is dead, and its jobs are queued again; a busy machine takes its time
+SlurmdTimeout=300
 # remember jobs for longer than the tests take
 MinJobAge=3600
 ReturnToService=2
@@ -121,7 +121,7 @@ PartitionName=DEFAULT Nodes=ALL DefMemPerCPU=500 LLN=YES State=UP
 PartitionName=main Default=YES PreemptMode=OFF
 PartitionName=gpu PreemptMode=OFF
 PartitionName=requeue PriorityTier=1 PreemptMode=REQUEUE
-PartitionName=cancel PriorityTier=1 PreemptMode=CANCEL GraceTime=20
+PartitionName=cancel PriorityTier=1 PreemptMode=CANCEL GraceTime=600
 PartitionName=urgent PriorityTier=2 PreemptMode=OFF
 CONF
   # stand-ins for GPUs need some device file each

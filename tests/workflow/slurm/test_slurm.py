@@ -20,22 +20,40 @@ pytestmark = pytest.mark.xdist_group("slurm")
 RUN = "results/demo/de-en/grammar/seed1"
 SLURM = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]
 TABLES = ["results/tables/demo.md", "results/tables/demo-parsing.md"]
-# Goes before the real verbs: notes each call and fails the first `decode`.
-SPY = f"""#!/bin/sh
-echo "$1 $$ ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
+# Goes before the verbs, which start fast (warm.py): notes each call and fails the first `decode`.
+SPY = """#!/bin/sh
+echo "$1 ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
 if [ "$1" = decode ] && [ ! -e failed ]; then touch failed; exit 1; fi
-exec {Path(sys.executable).parent}/synmask "$@"
+exec {warm}/synmask "$@"
 """
 SLEEPY = f"""#!/bin/sh
 if [ ! -e slept ]; then touch slept; sleep 300; fi
 exec {Path(sys.executable).parent}/synmask "$@"
 """
-EPOCHS = 25
+# Goes before the real verbs: the first training stops itself after its first checkpoint, until it is continued or killed.
+GATE = f"""#!{sys.executable}
+import os, signal
+from pathlib import Path
+from synmask.pipeline import cli
+from synmask.pipeline.training import checkpoints
+
+save = checkpoints.save_last
+
+def save_and_stop(*state):
+    save(*state)
+    if not [*Path().glob("stopped.*")]:
+        Path(f"stopped.{{os.getpid()}}").touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+checkpoints.save_last = save_and_stop
+cli.main()
+"""
+EPOCHS = 3
 CLUSTER = Path(__file__).with_name("cluster.sh")
 
 
 def calls(project):
-    """The calls of the project's jobs, in order: (verb, process, visible GPUs)."""
+    """The calls of the project's jobs, in order: (verb, visible GPUs)."""
     path = project.folder / "calls"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -54,7 +72,7 @@ def states(project):
     return [job["JobState"] for job in jobs(project)]
 
 
-def wait_for(condition, seconds=600):
+def wait_for(condition, seconds=1800):
     """The first true value of `condition()`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -63,13 +81,18 @@ def wait_for(condition, seconds=600):
     return value
 
 
+def program(project, text):
+    """Put a program before the real `synmask`."""
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/synmask").write_text(text)
+    (project.folder / "bin/synmask").chmod(0o755)
+
+
 @pytest.fixture(scope="module")
 def demo(cluster, new_project):
     """A project whose demo has run on SLURM, with one run, whose first decoding has failed."""
     project = new_project("demo")
-    (project.folder / "bin").mkdir()
-    (project.folder / "bin/synmask").write_text(SPY)
-    (project.folder / "bin/synmask").chmod(0o755)
+    program(project, SPY.format(warm=project.warm.folder))
     project.config["experiments"]["demo"]["systems"] = ["grammar"]
     project.config["corpora"]["demo"]["resources"]["gpus"] = 2
     project.snakemake(*TABLES, *SLURM)
@@ -90,7 +113,7 @@ def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried
         *["synmask/demo/de-en/grammar/seed1:evaluate"] * 2,
     ]
     assert states(demo) == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"]
-    verbs = [verb for verb, *_ in calls(demo)]
+    verbs = [verb for verb, _ in calls(demo)]
     assert [verbs.count(verb) for verb in ("train", "average", "decode", "score-run")] == [1, 2, 2, 1]
 
 
@@ -103,7 +126,7 @@ def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
     assert train["TresPerJob"] == "gres:gpu:2"
     assert [job["TresPerJob"] for job in evaluate] == ["gres:gpu:1"] * 2  # decoding and parsing share one
     assert "TresPerJob" not in text
-    assert {(verb, gpus) for verb, _, gpus in calls(demo) if verb in ("train", "decode", "tokenise")} == {
+    assert {(verb, gpus) for verb, gpus in calls(demo) if verb in ("train", "decode", "tokenise")} == {
         ("tokenise", "none"), ("train", "0,1"), ("decode", "0"),
     }  # fmt: skip
 
@@ -113,24 +136,40 @@ def test_scores_say_how_an_update_was_shared(demo):
     assert (scores["workers"], scores["accumulated_batches"], scores["device"]) == (1, 1, "CPU")
 
 
-def longer(demo, new_project, name):
-    """A copy of `demo` whose training takes longer, and is still to do."""
+def unfinished(demo, new_project, name):
+    """A copy of `demo` whose training is still to do."""
     project = new_project(name)
     project.config = json.loads(json.dumps(demo.config))
     project.config["corpora"]["demo"]["training"]["max_epochs"] = EPOCHS
     project.config["corpora"]["demo"]["resources"]["gpus"] = 1  # so that two can run side by side
-    for part in ("bin", "results", ".snakemake"):
+    for part in ("results", ".snakemake"):
         shutil.copytree(demo.folder / part, project.folder / part)
     shutil.rmtree(project.folder / RUN)
     return project
 
 
-def frozen(project):
-    """Stop the training's process after an epoch, so that what comes next comes in its middle; return the process."""
-    wait_for(lambda: [*(project.folder / RUN).glob("checkpoints/*/history.csv")])
-    process = int(next(process for verb, process, _ in calls(project) if verb == "train"))
-    os.kill(process, signal.SIGSTOP)
+def started(project, retries):
+    """Start the training on SLURM → snakemake."""
+    program(project, GATE)
+    return project.start(*SLURM, "--retries", str(retries), f"{RUN}/train.json")
+
+
+def stopped(project):
+    """The process of the training, once it stands still after its first epoch."""
+    [mark] = wait_for(lambda: [*project.folder.glob("stopped.*")])
+    process = int(mark.suffix[1:])
+    wait_for(lambda: stands(process))
     return process
+
+
+def stands(process):
+    """Whether a process stands still, and no SIGTERM waits for it."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return "\nState:\tT" in status and "\nShdPnd:\t0000000000004000" not in status
+
+
+def scontrol(*words, check=True):
+    subprocess.run(["scontrol", *words], check=check)
 
 
 def went_on(project):
@@ -153,32 +192,46 @@ def finish(running, project):
 
 
 def limited(project):
-    """A training whose time limit comes in its middle."""
-    project.config["corpora"]["demo"]["resources"]["runtime"] = 2
-    site(project, extra="--nodelist=node1")
-    running = project.start(*SLURM, "--retries", "1", f"{RUN}/train.json")
-    process = frozen(project)
-    status = Path(f"/proc/{process}/status")
+    """A training whose time limit comes in its middle: when it stands still. Until then, and from then on, it has an hour."""
+    project.config["corpora"]["demo"]["resources"]["runtime"] = 1
+    site(project, extra="--nodelist=node1 --hold")
+    running = started(project, retries=1)
+    job = released(project)
+    process = stopped(project)
+    hours, minutes, _ = map(int, jobs(project)[-1]["RunTime"].split(":"))
+    scontrol("update", f"JobId={job}", f"TimeLimit={60 * hours + minutes + 2}")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # SLURM may wake it, too
-        wait_for(lambda: "ShdPnd:\t0000000000004000" in status.read_text())  # SIGTERM has come
+        wait_for(lambda: not stands(process))  # SIGTERM has come
         os.kill(process, signal.SIGCONT)
+    scontrol("update", f"JobId={job}", "TimeLimit=60", check=False)  # to save, unless it has ended
+    released(project)
     return finish(running, project)
+
+
+def released(project):
+    """Give the job that is held an hour in place of its minute, and let it start; its number."""
+    wait_for(lambda: "PENDING" in states(project)[-1:])
+    job = jobs(project)[-1]["JobId"]
+    scontrol("update", f"JobId={job}", "TimeLimit=60")
+    scontrol("release", job)
+    return job
 
 
 def queued_again(project):
     """Wait until SLURM has put the last job back into its queue, and have it start at once, not in two minutes."""
     wait_for(lambda: states(project)[-1] == "PENDING")
     job = jobs(project)[-1]["JobId"]
-    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
+    scontrol("update", f"JobId={job}", "StartTime=now")
 
 
 def bereft(project, cluster):
     """A training whose node dies; and the node."""
     site(project, extra="--exclude=node1")
-    running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
-    frozen(project)
+    running = started(project, retries=0)
+    stopped(project)
     node = jobs(project)[-1]["NodeList"]
     subprocess.run([CLUSTER, "kill", cluster, node], check=True)
+    scontrol("update", f"NodeName={node}", "State=DOWN", "Reason=dead")  # else SLURM waits for SlurmdTimeout
     queued_again(project)
     return finish(running, project), node
 
@@ -186,8 +239,8 @@ def bereft(project, cluster):
 def preempted(project, partition):
     """A training that makes room for a job of a partition that goes first."""
     site(project, gpu_partition=partition, extra="--exclude=node1")
-    running = project.start(*SLURM, "--retries", "1", f"{RUN}/train.json")
-    frozen(project)
+    running = started(project, retries=1)
+    stopped(project)
     node = jobs(project)[-1]["NodeList"]
     urgent = ["sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"]
     subprocess.run(urgent, check=True)
@@ -202,26 +255,25 @@ def disturbed(demo, cluster, new_project):
     with ThreadPoolExecutor(2) as here, ThreadPoolExecutor(1) as elsewhere:
         yield {
             "over_time": here.submit(over_time, new_project("over_time")),
-            "limited": here.submit(limited, longer(demo, new_project, "limited")),
+            "limited": here.submit(limited, unfinished(demo, new_project, "limited")),
             **{
-                name: elsewhere.submit(preempted, longer(demo, new_project, name), name)
+                name: elsewhere.submit(preempted, unfinished(demo, new_project, name), name)
                 for name in ("requeue", "cancel")
             },
-            "bereft": elsewhere.submit(bereft, longer(demo, new_project, "bereft"), cluster),
+            "bereft": elsewhere.submit(bereft, unfinished(demo, new_project, "bereft"), cluster),
         }
 
 
 def over_time(project):
     """A job that takes longer than it asked for, in its first attempt."""
-    (project.folder / "bin").mkdir()
-    (project.folder / "bin/synmask").write_text(SLEEPY)
-    (project.folder / "bin/synmask").chmod(0o755)
-    minutes = ["--set-resources", "demo_corpus:runtime=attempt", "--"]
+    program(project, SLEEPY)
+    minutes = ["--set-resources", "demo_corpus:runtime=60 if attempt > 1 else 1", "--"]
     return finish(project.start(*SLURM, *minutes, "results/demo/raw/train.de"), project)
 
 
 def average(project):
-    """The model that a training ends with, made here."""
+    """The model that a training ends with, made here by the verb that starts fast."""
+    shutil.rmtree(project.folder / "bin", ignore_errors=True)
     project.snakemake(f"{RUN}/average.pt")
     return (project.folder / RUN / "average.pt").read_bytes()
 
@@ -229,14 +281,14 @@ def average(project):
 @pytest.fixture(scope="module")
 def undisturbed(demo, new_project):
     """The model of a training that nothing happened to."""
-    return average(longer(demo, new_project, "undisturbed"))
+    return average(unfinished(demo, new_project, "undisturbed"))
 
 
 def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, disturbed, new_project):
-    project = longer(demo, new_project, "cancelled")
+    project = unfinished(demo, new_project, "cancelled")
     site(project, extra="--nodelist=node1")
-    running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
-    frozen(project)
+    running = started(project, retries=0)
+    stopped(project)
     subprocess.run(["scancel", jobs(project)[-1]["JobId"]], check=True)
     output = running.communicate()[0]
     assert running.returncode == 1, output[-2000:]
@@ -252,7 +304,7 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
     brief = f"synmask/demo/de-en/grammar/seed1:train: SLURM job {jobs(project)[-2]['JobId']} was stopped"
-    expected = rf"\n{brief} at its time limit \(2 minutes\), epoch \d+ of {EPOCHS}, and saved; it continues in the next job"
+    expected = rf"\n{brief} at its time limit \(1 minute\), epoch \d+ of {EPOCHS}, and saved; it continues in the next job"
     assert re.search(expected, project.output)
     assert "FAILED" not in project.output
     assert went_on(project)
@@ -266,7 +318,7 @@ def test_a_job_over_its_time_gets_more(disturbed):
         f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n"
         in project.output
     )
-    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 2 minutes, 1 CPU\n" in project.output
+    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 60 minutes, 1 CPU\n" in project.output
 
 
 def test_a_training_whose_node_dies_goes_on_elsewhere_to_the_same_model(disturbed, undisturbed):
