@@ -60,7 +60,7 @@ class Size:
 FULL = Size()
 SMALL = Size(
     lengths=(4,),
-    corpora=("multi30k-small",),
+    corpora=("demo",),
     batch=(2, 6),
     systems=("transformer", "grammar"),
     precisions=("fp32", "bf16"),  # CPUs do not train in fp16

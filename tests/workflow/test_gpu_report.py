@@ -20,9 +20,9 @@ pytestmark = pytest.mark.xdist_group("demo")
 SCRIPT = Path(__file__).parents[2] / "benchmarks/gpu.py"
 PARTS = [
     "The distribution P_D, forward and backward",
-    "Training steps, multi30k-small, fp32",
-    "Training steps, multi30k-small, bf16",
-    "Training steps, multi30k-small, fp32, compiled",
+    "Training steps, demo, fp32",
+    "Training steps, demo, bf16",
+    "Training steps, demo, fp32, compiled",
     "The workflow on demo",
     "Beam search",
 ]
