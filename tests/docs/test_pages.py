@@ -15,6 +15,7 @@ from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.workflow.targets import Targets
 
+pytestmark = pytest.mark.xdist_group("pages")  # `built` takes long, and once is enough
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
     r"<tr><td>[^<]*</td><td><a href=\"#run-([\w-]+)-(\w\w-\w\w)-([\w.-]+)-(\d+)\">[^<]*</a></td><td>\4</td>\n(.*)"
@@ -30,7 +31,7 @@ REPORT = (
 LINKED = {pages.VERDICT: "../studies/multi30k/report.html", pages.DEMO: "../results/report.html"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # browsers take turns, with tests of other files between them
 def built(tmp_path_factory):
     """The page that `make verdict` builds, but for its tables, from the archive."""
     folder = tmp_path_factory.mktemp("verdict")
@@ -50,12 +51,12 @@ def built(tmp_path_factory):
     return page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def report(built):
     return built.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs():
     """(direction, system, seed) → scores.json, and the test set's translations by all."""
     scores, hypotheses = {}, set()

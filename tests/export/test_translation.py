@@ -12,6 +12,7 @@ from synmask.pipeline.translation.fsmt import export_translation
 from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.model_file import load_model
 
+pytestmark = pytest.mark.xdist_group("exported")  # `exported` takes long, and once is enough
 LINES = [
     "a bb d",
     "jj e@@ f",

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("half-done")  # `half_done` takes long, and once is enough
 RUN = "results/demo/de-en/transformer/seed1"
 TARGET = f"{RUN}/train.json"
 SAVE_CALL = "                self._save_epoch(batches, epoch)\n"

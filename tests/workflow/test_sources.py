@@ -377,6 +377,7 @@ def test_the_steps_of_the_demo_enter_their_sources_alone(built, check_loaded):
     assert len(check_loaded(built)) >= 21  # all that the demo and its tests run
 
 
+@pytest.mark.xdist_group("demo")
 def test_the_steps_of_the_demo_read_no_file_that_their_rules_do_not_name(built, check_read):
     verbs = check_read(built, "results/report.html")
     assert verbs >= {"train", "average", "decode", "parse", "score-run", "table", "report"}
