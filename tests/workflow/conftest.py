@@ -101,6 +101,7 @@ class Project:
             "OMP_NUM_THREADS": "1",
         }
         environment["SYNMASK_LOADED"] = str(self.loaded)
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call compiles the project's modules
         folder = self.folder / "bin"  # a test may put programs there that go before all others
         programs = [folder, *([Project.warm.folder] if warm else []), Path(sys.executable).parent]
         return environment | {"PATH": ":".join([*map(str, programs), environment["PATH"]])}

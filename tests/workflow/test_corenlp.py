@@ -110,7 +110,7 @@ def test_threads_memory_and_mirror_reach_the_commands(mine):
     assert "--mirror" not in plain
 
 
-def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenlp):
+def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenlp, check_loaded):
     """Training text is parsed before it is cleaned, and only what is kept counts."""
     for language in ("de", "en"):
         lines = [
@@ -135,3 +135,4 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     text = "".join(f"{line}\n" for line in GERMAN)
     translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text)
     assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()
+    assert check_loaded(mine) >= {"text", "tokenise", "constituency", "annotate", "train", "decode"}
