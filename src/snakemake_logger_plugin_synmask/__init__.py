@@ -75,6 +75,7 @@ class LogHandler(LogHandlerBase):
             from snakemake.logging import ColorizingTextHandler
 
             self.plain_handler = ColorizingTextHandler(nocolor=common.nocolor, stream=stream)
+            self.counted = False  # a plan has its counts above its jobs and below them
             return
         from rich.console import Console
 
@@ -104,6 +105,12 @@ class LogHandler(LogHandlerBase):
                 record.reason = terminal.WORKFLOW.because(record.jobid) or record.reason
             self.plain_handler.setFormatter(self.formatter)
             self.plain_handler.emit(record)
+            if event == LogEvent.RUN_INFO and self.common_settings.dryrun and not self.counted:
+                self.counted = True
+                if half_done := terminal.WORKFLOW.half_done():
+                    from snakemake.logging import logger
+
+                    logger.warning(half_done)
             return
         try:
             if event in self.handlers:
