@@ -4,12 +4,12 @@ A file comes with those of our code that had its functions entered: the nearest 
 files of the project it has read that it had not written.
 """
 
-import atexit
 import inspect
 import json
 import os
 import sys
 import threading
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 FOLDER = os.environ.get("SYNMASK_LOADED")
@@ -54,7 +54,7 @@ def _watch() -> None:
         found = {"words": sys.argv, "entered": sorted(entered), "read": read}
         Path(FOLDER, f"{os.getpid()}.json").write_text(json.dumps(found))
 
-    atexit.register(record)
+    Finalize(None, record, exitpriority=0)  # atexit is not for the processes of warm.py
     threading.setprofile(look)
     sys.setprofile(look)
 
