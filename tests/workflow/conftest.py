@@ -64,7 +64,7 @@ GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between
 
 
 # They check values and compute none, and so does all that they call.
-CHECKS = tuple(f"synmask.pipeline.{name}" for name in ("cli", "config", "options"))
+CHECKS = ("synmask.options", *(f"synmask.pipeline.{name}" for name in ("cli", "config", "arguments")))
 
 
 class Project:
