@@ -21,10 +21,11 @@ from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import UserError, read_json, write_lines
+from synmask.pipeline.markdown import pipes
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
 from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all
-from synmask.pipeline.reporting.layout import pipes, signed, write_csv
+from synmask.pipeline.reporting.layout import signed, write_csv
 from synmask.pipeline.reporting.runs import RUN, read_history, read_parse_scores, read_scores
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does

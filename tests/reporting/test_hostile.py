@@ -6,21 +6,35 @@ import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from html import unescape
 
+import pandas as pd
 import pytest
+import yaml
+from markdown_it import MarkdownIt
 from matplotlib.font_manager import fontManager
 from rich.cells import cell_len
 
 from synmask.pipeline import languages
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.base import arrow
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.export.card import model_card
 from synmask.pipeline.reporting import figures
-from synmask.pipeline.reporting.layout import Layout, Value, escape, write_tables
+from synmask.pipeline.reporting.columns import aligned
+from synmask.pipeline.reporting.layout import Layout, Value, escape, literal, note_parts, write_tables
+from synmask.pipeline.reporting.notes import notes
+from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN
+from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
 from synmask.pipeline.reporting.tree_text import draw
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
+from synmask.pipeline.translation.plan import Row
+from synmask.pipeline.translation.plan import lines as plan_lines
+from synmask.pipeline.workflow.hours import Hours
 
 LABELS = [
     "_base", "[ours] Grammar", "*starred*", "a `b` c", "$x$ 5 % & #1", "a--b ''c''", "<b>&amp;", "012", "نظام",
@@ -122,6 +136,77 @@ def test_latex_with_such_labels_compiles(tmp_path):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "d.tex"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert "Missing character" not in (tmp_path / "d.log").read_text(errors="replace")
+
+
+@pytest.mark.parametrize("label", [*LABELS, "`", "``", "a`"])
+def test_backquotes_of_a_label_are_no_code_in_notes(tmp_path, label):
+    note = f"Missing: {literal(label)} De→En. Make it: `snakemake {len(label)}`."
+    assert note_parts(note) == [f"Missing: {label} De→En. Make it: ", f"snakemake {len(label)}", "."]
+    write_tables(tmp_path / "t", [Layout("T", ["System"], [("", "P")], [([label], [Value(1.0)])], [note])])
+    html = MarkdownIt("commonmark").render((tmp_path / "t.md").read_text(encoding="utf-8").splitlines()[-1])
+    assert html.count("<code>") == 1
+    assert f"Missing: {label} De" in unescape(html)
+    latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert latex.count(r"\texttt{") == 1
+    assert f"Missing: {escape(label)} De" in latex
+
+
+def test_notes_take_labels_as_they_are():
+    column = {"corpus": "c", "column": "de-en", "group": "`", "runs": {"a": [1]}}
+    plan = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
+    plan |= {"sweep": False, "notes": [], "files": [], "title": ""}
+    runs = pd.DataFrame(columns=[*RUN, *COSTS, *OUTPUTS, "overlap", "bleu_tokenised"])
+    nothing = Published(papers={}, systems={}, results=())
+    [*_, said] = notes(plan, nothing, [], runs, make="snakemake t")
+    assert note_parts(said)[1::2] == ["snakemake t"]
+    assert "x `y` z ` De→En" in note_parts(said)[0]
+
+
+def test_tables_in_the_terminal_line_up(capsys, tmp_path):
+    def widths(lines):
+        return {cell_len(line) for line in lines if line}
+
+    table = aligned(["", "F1"], [["苹果", "1.0"], ["e\u0301e\u0301", "10.00"], ["a\x1b[31m", "2"]])
+    assert len(widths(table.splitlines())) == 1
+    assert "\x1b" not in table
+    rows = [Row(name, 1, 0, Hours(1.0, 2.0), working=10) for name in ("中文语料 De→En", "base")]
+    assert len(widths(next(plan_lines(rows)).splitlines())) == 1
+    scores = {"induced": {"f1": 1.0}}
+    labels = {"名词": {"f1": 1.0}, "N": {"f1": 1.0}}
+    result = dict.fromkeys(("dependencies", "cut_words", "ties", "explained_by_labels_within_sentences"))
+    result |= {"protocols": {"words": {"sentences": 1, "rows": scores, "recall_by_label": labels}}}
+    assert len(widths(as_text(result | {"unparsed": 0}).splitlines()[-3:])) == 1
+    (tmp_path / "r").write_text("a b c\n")
+    systems = (word for name in ("苹果|x", "b") for word in ("--system", name, str(tmp_path / "r")))
+    main(["compare", str(tmp_path / "r"), *systems])
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert len(widths([table[0], *table[2:]])) == 1
+    assert len({len(re.split(r"(?<!\\)\|", line)) for line in table}) == 1
+
+
+@pytest.mark.parametrize("label", [*LABELS, "a\nb", "\ufffe", "![x](http://x)"])
+def test_a_card_shows_names_as_they_are(tmp_path, label):
+    run = {"corpus": label, "direction": "de-en", "system": label, "seed": 1}
+    facts = {
+        "parameters": 5,
+        "commit": label,
+        "epochs": 1,
+        "updates": 1,
+        "train_seconds": 1.0,
+        "device": label,
+    }
+    (tmp_path / "scores.json").write_text(json.dumps(run | facts | {"scores": {label: {"accuracy": 1.0}}}))
+    guide = Guidance.model_construct(guide="grammar", options={"bpe": label})
+    card = model_card(tmp_path / "average.pt", {"language": label}, guide, "", [], run)
+    head, body = card.split("---\n", 2)[1:]
+    assert yaml.safe_load(head)["language"] == label
+    html = MarkdownIt("commonmark").enable("table").render(body)
+    assert not re.search(r"<(em|strong|img|a|b)\b", html)
+    cells = re.findall(r"<td.*?>(.*?)</td>", html)
+    shown = re.sub("[\n\ufffe]", "\ufffd", label)
+    assert unescape(cells[0]) == shown
+    assert len(cells) == 5
+    assert unescape(html).count(shown) >= 6
 
 
 def test_directions_with_regions():

@@ -285,7 +285,16 @@ def run_files(name):
 
 
 def first_runs(name, systems):
-    return lambda w: TARGETS.first_runs(w.experiment, w.direction, name, systems(w.experiment))
+    return lambda w: [run_file(**run, name=name) for run in first_names(w, systems)]
+
+
+def first_names(wildcards, systems):
+    experiment = wildcards.experiment
+    return TARGETS.first_runs(experiment, wildcards.direction, systems(experiment))
+
+
+def last_with_heads(experiment):
+    return TARGETS.inducing(experiment, "heads")[-1:]
 
 
 def system_labels(wildcards):

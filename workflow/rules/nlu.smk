@@ -95,7 +95,7 @@ rule predict:
         syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
     output:
-        TUNED / "predictions.{part}.txt",
+        multiext(TUNED / "predictions.{part}", ".txt", ".json"),
     log:
         TUNED / "logs/predict.{part}.log",
     group:
@@ -109,7 +109,7 @@ rule predict:
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
-        " --output {output:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
+        " --output {output[0]:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
         " --gpus {resources.gpu} 2> {log:q}"
 
 
@@ -163,6 +163,7 @@ rule nlu_score:
     input:
         gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
         predicted=given(JOBS.of_parts, TUNED / "predictions.{part}.txt"),
+        records=given(JOBS.of_parts, TUNED / "predictions.{part}.json"),
         train=TUNED / "train.json",
     output:
         scores=TUNED / "scores.json",

@@ -7,6 +7,7 @@ rule parse:
         source=PAIR / "bpe/valid.{source}",
     output:
         trees=RUN / "trees.jsonl",
+        record=RUN / "trees.json",
         distribution=RUN / "distribution.json",
     log:
         RUN / "logs/parse.{source}-{target}.log",
@@ -31,6 +32,8 @@ rule parseval:
     input:
         unpack(JOBS.gold),
         trees=RUN / "trees.jsonl",
+        record=RUN / "trees.json",
+        train=RUN / "train.json",
     output:
         scores=RUN / "parse.json",
         counts=RUN / "parse_counts.json",
@@ -45,7 +48,7 @@ rule parseval:
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q} --run {params.run:q}"
-        " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
+        " --train {input.train:q} --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
 TREES = FIGURES / "{experiment}-{direction}-trees.html"
@@ -55,6 +58,7 @@ rule tree_page:
     input:
         gold=gold_trees,
         trees=first_runs("trees.jsonl", TARGETS.inducing),
+        records=first_runs("trees.json", TARGETS.inducing),
     output:
         shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
     log:
@@ -64,7 +68,8 @@ rule tree_page:
         code=given(JOBS.code, "tree-page"),
         own=given(JOBS.inputs_checksum, gold_trees),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
+        runs=lambda wildcards: as_json(first_names(wildcards, TARGETS.inducing)),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --title {params.title:q} --output {output:q} 2> {log:q}"
+        " --runs {params.runs:q} --title {params.title:q} --output {output:q} 2> {log:q}"

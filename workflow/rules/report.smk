@@ -4,6 +4,7 @@
 rule curves:
     input:
         histories=run_files("history.csv"),
+        trainings=run_files("train.json"),
     output:
         **captioned("curves", "training curves, {direction}"),
     log:
@@ -36,9 +37,7 @@ rule sweep_figure:
 
 rule distribution_figure:
     input:
-        distribution=first_runs(
-            "distribution.json", lambda experiment: TARGETS.inducing(experiment, "heads")[-1:]
-        ),
+        distribution=first_runs("distribution.json", last_with_heads),
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
@@ -46,10 +45,11 @@ rule distribution_figure:
     localrule: True
     params:
         code=given(JOBS.code, "distribution-figure"),
-        title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
+        run=lambda wildcards: as_json(first_names(wildcards, last_with_heads)[0]),
+        title=lambda wildcards: CONFIG.label(*last_with_heads(wildcards.experiment)),
         output=stem,
     shell:
-        "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
+        "synmask distribution-figure --distribution {input.distribution:q} --run {params.run:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
 
 

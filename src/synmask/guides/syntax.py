@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from synmask.bf16 import product
+from synmask.bf16 import computed, product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, ancestors, restricted, same
@@ -101,9 +102,9 @@ class SyntaxGuide(Guide):
             [product(drop(self._weights(scores, prepared, number)), values) for number in range(self.masks)]
         )
         topic = self.topic[layer].view(values.size(1), values.size(3)).to(values.dtype)
-        logits = torch.einsum("mbhnd,hd->bnm", outputs, topic).float() + self.bias[layer]
+        logits = computed(partial(torch.einsum, "mbhnd,hd->bnm"), outputs, topic).float() + self.bias[layer]
         share = logits.masked_fill(~prepared.used, float("-inf")).softmax(-1).to(values.dtype)
-        return torch.einsum("bnm,mbhnd->bhnd", share, outputs)
+        return computed(partial(torch.einsum, "bnm,mbhnd->bhnd"), share, outputs)
 
     def _weights(self, scores: Tensor, prepared: Relations, number: int) -> Tensor:
         if number == EVERYTHING:

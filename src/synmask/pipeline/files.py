@@ -1,5 +1,6 @@
 """Reading and writing: strict UTF-8 in, whole files or none out, errors a user can act on."""
 
+import csv
 import errno
 import glob
 import gzip
@@ -362,6 +363,13 @@ def write_json(path: str | Path, value: Any) -> None:
 def json_text(value: Any) -> str:
     """`value` as indented JSON with sorted keys and a line end."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """`rows` as the text of a CSV file with "\\n" line ends."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def read_json(path: str | Path) -> Any:

@@ -1,17 +1,25 @@
-"""Which run a model belongs to: a model file records its run, and a step compares that with its own run."""
+"""Which run a file belongs to: a model, or the record beside other files, says so, and steps compare it.
+
+A record is a JSON file with the keys "run", "training" (`training_digest` of the model behind the files), and
+"sha256": checksums of files beside it, by their names without the stem that they share with it ("txt" of
+predictions.dev.txt in predictions.dev.json, "sentences.csv" in scores.json).
+"""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from synmask.pipeline.files import UserError, json_text
+from synmask.pipeline.files import UserError, json_text, read_object, sha256
 from synmask.pipeline.provenance import commit
 
 # The parts of a run that a step compares. A model also records the commit, which may differ: later steps may
 # run in a later version whose changes do not concern the training.
 COMPARED_KEYS = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
 
+
+NAMED_KEYS = ("corpus", "direction", "task", "system", "seed")  # the parts of a run that name it
 
 # Parts of a stamp that identify a training; code is not one of them, since later code may resume it.
 IDENTIFYING = ("settings", "seed", "data")
@@ -55,6 +63,65 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *b
             if isinstance(there, Mapping) and isinstance(here, Mapping):
                 there, here = first_difference(there, here)
             raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
+
+
+def named(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a run that name it."""
+    return {key: run[key] for key in NAMED_KEYS if key in run}
+
+
+def record(
+    path: Path, run: Mapping[str, Any], training: str | None, texts: Mapping[Path, str]
+) -> dict[str, Any]:
+    """The keys of the record `path` of files with these texts."""
+    return {"run": named(run), "training": training, "sha256": checksums(path, texts)}
+
+
+def checksums(path: Path, texts: Mapping[Path, str]) -> dict[str, str]:
+    """The value of "sha256" in the record `path` of files with these texts."""
+    return {_name(part, path): hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
+
+
+def _name(part: Path, path: Path) -> str:
+    """The name of a file in the record `path`."""
+    return part.name.removeprefix(f"{path.stem}.")
+
+
+def read_record(
+    path: Path,
+    parts: Iterable[Path] = (),
+    run: Mapping[str, Any] = MappingProxyType({}),
+    train: Path | None = None,
+) -> dict[str, Any]:
+    """What a record says besides whose the files are, once it is clear that all parts are of one run.
+
+    Older versions and steps by hand say less; what they do not say is not checked.
+
+    Args:
+        parts: files that it has the checksums of; those that do not exist do not count.
+        run: the run that reads it; `train`: its train.json.
+
+    Raises:
+        UserError: no such file; it is another run's, or one of `parts` or `train` is.
+    """
+    said = read_object(path)
+    whose, training, sums = (said.pop(key, None) for key in ("run", "training", "sha256"))
+    if whose:
+        check_owner(path, {"run": whose}, named(run))
+    for part in parts:
+        known = (sums or {}).get(_name(part, path))
+        if known and part.exists() and sha256(part) != known:
+            raise UserError(f"{part}: not what {path.name} was written with; make both again")
+    trained = train and read_object(train).get("training")
+    if training and trained and training != trained:
+        raise UserError(f"{train}: of another training than {path}; train again, or make that again")
+    return said
+
+
+def check_part(path: Path, run: Mapping[str, Any], train: Path | None = None) -> None:
+    """`read_record` of the record of a file, NAME.json beside NAME.txt, if there is one."""
+    if (beside := path.with_suffix(".json")).exists() and beside != path:
+        read_record(beside, [path], run, train)
 
 
 def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:

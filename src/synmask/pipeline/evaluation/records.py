@@ -20,9 +20,14 @@ def by_split(found: Mapping[str, dict]) -> dict[str, Any]:
     return result | {"signatures": first["signatures"]}
 
 
-def of_run(run: RunInfo, train: Path, scores: dict[str, Any]) -> dict[str, Any]:
-    """The contents of a run's scores.json."""
-    return run.given() | read_object(train) | scores | made() | {"command": shlex.join(sys.argv)}
+def of_run(run: RunInfo, train: Path, scores: dict[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
+    """The contents of a run's scores.json.
+
+    Args:
+        parts: checksums of the files that belong to it, as in a record (see `owner`).
+    """
+    given = run.given() | read_object(train) | scores | made()
+    return given | {"sha256": dict(parts), "command": shlex.join(sys.argv)}
 
 
 def made() -> dict[str, Any]:

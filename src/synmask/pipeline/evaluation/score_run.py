@@ -1,8 +1,6 @@
 """The scores of a run, and those of its sentences."""
 
-import csv
 from pathlib import Path
-from typing import Any
 
 from synmask.pipeline.arguments import Json, Lowercase, OneOrMore, TrainJson, together
 from synmask.pipeline.config.run_info import TranslationInfo
@@ -15,8 +13,8 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import UserError, all_writing, json_text, read_object, sha256
-from synmask.pipeline.owner import check_owner
+from synmask.pipeline.files import all_writing, csv_text, json_text, sha256
+from synmask.pipeline.owner import checksums, read_record
 from synmask.pipeline.text.overlap import overlaps
 
 
@@ -50,18 +48,20 @@ def score_run(
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
-    found, kwargs = {}, {"lowercase": lowercase, "language": run.target}
+    found, sums, kwargs = {}, {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
         splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
     )
     for split, hypothesis, reference, tokens in parts:
         texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         plain, tokenised = texts[:2], texts[2:]
-        cost = _checked(hypothesis, train, run)
+        files = [Path(f"{hypothesis}.{kind}") for kind in ("txt", "tok", "forced.csv")]
+        cost = read_record(Path(f"{hypothesis}.json"), files, run.given(), train)
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
         checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
         found[split] = score(plain, tokenised, **kwargs) | probability | cost | checksum
+        sums[files[0].name] = sha256(files[0])
     scores = by_split(found)
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
@@ -69,27 +69,7 @@ def score_run(
     if prepared:
         named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
         scores |= {"overlap": overlaps(together(**named))}
-    rows = [*sentence_rows(plain, tokenised, probable, of_sets, **kwargs)]
+    counts = csv_text(sentence_rows(plain, tokenised, probable, of_sets, **kwargs))
     with all_writing([output, sentences]) as (scored, counted):
-        scored.write(json_text(of_run(run, train, scores)))
-        csv.writer(counted, lineterminator="\n").writerows(rows)
-
-
-def _checked(hypothesis: Path, train: Path, run: TranslationInfo) -> dict[str, Any]:
-    """The metadata that `decode` wrote beside a hypothesis, after a check that all parts are of one run.
-
-    Files of older versions have less metadata; what is missing is not checked.
-
-    Raises:
-        UserError: the hypothesis, one of its files or `train` belongs to another run.
-    """
-    metadata, path = read_object(f"{hypothesis}.json"), Path(f"{hypothesis}.json")
-    if whose := metadata.pop("run", None):
-        check_owner(path, {"run": whose}, run.given(), "settings")
-    for kind, checksum in metadata.pop("sha256", {}).items():
-        if sha256(part := f"{hypothesis}.{kind}") != checksum:
-            raise UserError(f"{part}: not what {path.name} was written with; decode again")
-    training, trained = metadata.pop("training", None), read_object(train).get("training")
-    if training and trained and training != trained:
-        raise UserError(f"{train}: of another training than {path}; train or decode again")
-    return metadata
+        scored.write(json_text(of_run(run, train, scores, sums | checksums(output, {sentences: counts}))))
+        counted.write(counts)

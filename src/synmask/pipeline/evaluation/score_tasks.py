@@ -1,6 +1,5 @@
 """The scores of a run, and of trivial baselines, on a task of language understanding."""
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.evaluation.records import made, of_run
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
-from synmask.pipeline.files import all_writing, json_text, sha256, write_json
+from synmask.pipeline.files import all_writing, csv_text, json_text, sha256, write_json
+from synmask.pipeline.owner import check_part, checksums
 from synmask.pipeline.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -36,21 +36,24 @@ def nlu_score(
 
     Args:
         gold: TSV of each part.
-        predicted: Predictions for each part: one label or number per line.
+        predicted: Predictions for each part: one label or number per line. If `predict` wrote them, the .json
+            beside them says whose they are.
         run: The run: corpus, task, system, seed, settings.
         output: scores.json.
         examples: Output: examples.csv, each answer beside the gold one, for significance tests.
     """
-    scores, checksums, rows = {}, {}, [EXAMPLES]
+    scores, sums, rows = {}, {}, [EXAMPLES]
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
+        check_part(answers, run.given(), train)
         labels = read_task(task, path).labels
         given = read_predictions(task, answers, len(labels))
-        scores[part], checksums[part] = score(task, labels, given), sha256(answers)[:16]
+        scores[part], sums[part] = score(task, labels, given), sha256(answers)[:16]
         rows += [[part, *pair] for pair in zip(given, labels, strict=True)]
-    found = {"task": task, "scores": scores, "answers": checksums}
-    with all_writing([output, examples]) as (scored, answered):
-        scored.write(json_text(of_run(run, train, found)))
-        csv.writer(answered, lineterminator="\n").writerows(rows)
+    found = {"task": task, "scores": scores, "answers": sums}
+    answered = csv_text(rows)
+    with all_writing([output, examples]) as (scored, listed):
+        scored.write(json_text(of_run(run, train, found, checksums(output, {examples: answered}))))
+        listed.write(answered)
 
 
 def nlu_baselines(

@@ -11,7 +11,8 @@ from pathlib import Path
 from synmask.pipeline.arguments import CountOption, OneOrMore, RunJson, together
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.evaluation.task_scores import read_predictions
-from synmask.pipeline.files import UserError, all_writing, json_text, read_object
+from synmask.pipeline.files import UserError, all_writing, json_text
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
@@ -33,7 +34,7 @@ def write_submission(
     Args:
         rows: Number of examples of each test set, in the order of `SUBMISSION`.
         predicted: Predictions for each: outputs of `predict`.
-        chosen: The seed that predicted each: outputs of `predict`.
+        chosen: The seed that predicted each: the .json that `predict` writes beside them.
         run: The run: the benchmark, as corpus, and the system.
         output: NAME.zip.
         summary: Output: which seeds answered, as JSON.
@@ -47,7 +48,7 @@ def write_submission(
     columns, summaries = {}, {}
     for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
         columns[name] = _column(name, answers, count)
-        summaries[name] = read_object(seed) | {"rows": count}
+        summaries[name] = read_record(seed, [answers], run) | {"rows": count}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
     summaries[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()

@@ -18,7 +18,8 @@ import yaml
 from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare, over_seeds
-from synmask.pipeline.files import read_object
+from synmask.pipeline.markdown import pipes, plain
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.paths import existing
 
 BASELINE = "transformer"
@@ -51,10 +52,15 @@ def model_card(
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
-    parts = [f"{head}---\n\n# {title}", _what(system)]
+    parts = [f"{head}---\n\n# {_said(title)}", _what(system)]
     parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"
+
+
+def _said(value: Any) -> str:
+    """A value of a file as text in Markdown, in one line."""
+    return plain("".join(one if one.isprintable() else "\ufffd" for one in str(value)))
 
 
 def _title(run: Mapping[str, Any]) -> str | None:
@@ -69,31 +75,37 @@ def _what(system: Any) -> str:
         return "Self-attention is not guided by syntax."
     source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
     summary = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
-    options = ", ".join(f"{name} {value}" for name, value in system.options.items())
+    options = ", ".join(f"{name} {_said(value)}" for name, value in system.options.items())
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
 def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
-    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts."""
-    path = run / "scores.json"
-    scores = read_object(path) if path.exists() else {}
+    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
+
+    Raises:
+        UserError: sentences.csv or history.csv beside them are another run's.
+    """
+    path, train = run / "scores.json", run / "train.json"
+    scores = read_record(path, [run / "sentences.csv"]) if path.exists() else {}
+    if train.exists():
+        read_record(train, [run / "history.csv"])
     return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}
 
 
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
     same = _seeds(run.parent, scores, *SET, "system")
-    seeds = [read_object(one / "scores.json") for one in same] or [scores]
-    lines = ["| set | score | this model | mean of seeds | seeds |", "|---|---|---|---|---|"]
+    seeds = [_scores(one, scores, ()) for one in same] or [scores]
+    heads, rows = ["set", "score", "this model", "mean of seeds", "seeds"], []
     for part, values in scores["scores"].items():
         for name, value in values.items():
             all_seeds = [one["scores"][part][name] for one in seeds]
             spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
             mean = f"{fmean(all_seeds):.2f}{spread}"
-            lines.append(f"| {part} | {name} | {value:.2f} | {mean} | {len(seeds)} |")
+            rows.append([_said(part), _said(name), f"{value:.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
-    section = ["## Results", "\n".join(lines), *(["Signatures: " + "; ".join(signed)] if signed else [])]
-    return [*section, *_against_baseline(run, scores)]
+    notes = ["Signatures: " + "; ".join(signed)] if signed else []
+    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
 
 
 def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
@@ -120,11 +132,13 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:
+    plain = {name: _said(scores[name]) for name in ("corpus", "commit", "device")}
     lines = [
-        "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores),
-        "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores),
+        "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores | plain),
+        "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores | plain),
     ]
     if (run / "history.csv").exists():
         last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
-        lines.append("- Last epoch: " + ", ".join(f"{name} {value}" for name, value in last.items() if value))
+        values = (f"{name} {_said(value)}" for name, value in last.items() if value)
+        lines.append(f"- Last epoch: {', '.join(values)}")
     return ["## Training", "\n".join(lines)]

@@ -27,9 +27,11 @@ from synmask.pipeline.evaluation.bleu import (
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
+from synmask.pipeline.markdown import pipes, plain
+from synmask.pipeline.reporting.columns import columns
 from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render
-from synmask.pipeline.reporting.layout import pipes, signed
+from synmask.pipeline.reporting.layout import signed
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare
@@ -112,7 +114,8 @@ def compare(
     rows = _rows(read, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
-    print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), cells)), end="\n\n")
+    head, *lines = columns([heads, *([plain(row[0]), *row[1:]] for row in cells)])
+    print("\n".join(pipes(head, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
     print("\n".join(f"{metric}: {signature}" for metric, signature in signatures.items()))
     notes = _notes(read, gain)
     print("\n".join(notes))
@@ -136,8 +139,8 @@ def compare(
         with_source=source is not None,
     )  # fmt: skip
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
-        plain = [[cell.replace("−", "-") for cell in row] for row in cells]
-        csv.writer(table, lineterminator="\n").writerows([heads, *plain])
+        numbers = [[row[0], *(cell.replace("−", "-") for cell in row[1:])] for row in cells]
+        csv.writer(table, lineterminator="\n").writerows([heads, *numbers])
         html.write(page)
 
 

@@ -15,6 +15,7 @@ from synmask.pipeline.evaluation.bootstrap import f1
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
 from synmask.pipeline.files import UserError
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
 
@@ -134,7 +135,10 @@ class Runs:
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
             return [*found.values()]
         scored = self.seeds(direction, system, "parse.json").values()
-        counts = read_counts(path.with_name("parse_counts.json") for path in scored)
+        files = [path.with_name("parse_counts.json") for path in scored]
+        for path, counts in zip(scored, files, strict=True):
+            read_record(path, [counts])
+        counts = read_counts(files)
         return [trees[row] for trees in counts.get((direction, system, metric.removeprefix("f1_")), [])]
 
 

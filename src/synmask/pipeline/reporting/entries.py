@@ -14,7 +14,8 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import UserError
+from synmask.pipeline.owner import check_owner, read_record
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import commits
@@ -24,12 +25,13 @@ TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacreble
 TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
 RESULTS_FOLDER = Path("results")  # a folder per corpus
 LOG_LINES = 12
+TRANSLATED = "hypothesis.test.txt"
 FILES = {  # that a run's entry links to, if they exist
     "scores.json": "scores",
     "parse.json": "parsing scores",
     "train.log": "training log",
     "history.csv": "losses by epoch",
-    "hypothesis.test.txt": "translations",
+    TRANSLATED: "translations",
     "sentences.csv": "counts by sentence",
     "trees.jsonl": "trees",
 }
@@ -143,24 +145,28 @@ def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Raises:
-        UserError: a scores.json is not JSON, or has no scores.
+        UserError: a scores.json is not JSON, has no scores, or is another run's, or files beside it are.
     """
     runs = []
     for direction, (system, label), seed in itertools.product(
         plan["directions"], plan["systems"], plan["seeds"]
     ):
         folder = RESULTS_FOLDER / plan["corpus"] / direction / system / f"seed{seed}"
-        runs.append(TrainingRun(direction, system, label, seed, folder, *_read(folder / "scores.json")))
+        named = {"corpus": plan["corpus"], "task" if "metrics" in plan else "direction": direction}
+        found = _read(folder, named | {"system": system, "seed": seed})
+        runs.append(TrainingRun(direction, system, label, seed, folder, *found))
     return runs
 
 
-def _read(path: Path) -> tuple[dict[str, Any], datetime | None]:
+def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime | None]:
     """The scores of a run, and when they were written; {} and None if it has not been scored."""
+    path = folder / "scores.json"
     if not path.exists():
         return {}, None
-    scores = read_json(path)
-    if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
+    scores = read_record(path, [folder / TRANSLATED, folder / "sentences.csv"])
+    if not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
+    check_owner(path, {"run": scores}, run)
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
     return scores, datetime.fromtimestamp(written, UTC) if written else None
 

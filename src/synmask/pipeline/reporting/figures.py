@@ -17,12 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager, get_font
 
+from synmask.pipeline.arguments import BY_HAND, Json, Labels, OneOrMore, RunJson, labels_of, together
 from synmask.pipeline.arguments import Figure as Place
-from synmask.pipeline.arguments import Json, Labels, OneOrMore, labels_of, together
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.languages import note
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting.html import shown
 from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
@@ -70,7 +71,7 @@ def curves_figure(
     named = labels_of((system for system, _ in runs), labels)
     data = pd.concat(
         [
-            pd.DataFrame({"system": system, "seed": seed, **read_history(path, "epoch", *LOSSES)})
+            pd.DataFrame({"system": system, "seed": seed, **_history(path)})
             for (system, seed), path in together(runs=runs, inputs=inputs)
         ],
         ignore_index=True,
@@ -92,6 +93,13 @@ def curves_figure(
             axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     _legend_below(figure, places[0])
     save(figure, output, data)
+
+
+def _history(path: Path) -> pd.DataFrame:
+    """The losses of a training, whose train.json, if it lies beside them, says that they are its own."""
+    if (train := path.with_name("train.json")).exists():
+        read_record(train, [path])
+    return read_history(path, "epoch", *LOSSES)
 
 
 @in_style
@@ -146,13 +154,15 @@ def _setting(path: Path, key: str) -> float:
 
 
 @in_style
-def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:
+def distribution_figure(*, distribution: Path, run: RunJson = BY_HAND, title: Line, output: Place) -> None:
     """Draw P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
         distribution: Output of `parse`.
+        run: The run that it is of; without it, any will do.
         title: Heading of the figure.
     """
+    read_record(distribution, run=run)
     read = read_distribution(distribution)
     if not read.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")

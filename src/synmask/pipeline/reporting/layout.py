@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
+from synmask.pipeline.markdown import pipes, plain
 
 WIDEST = 8  # columns of numbers
 LATEX = {
@@ -191,25 +192,26 @@ def escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in apart)
 
 
-def plain(text: str) -> str:
-    """Escape text for Markdown, so that it makes no image, link, HTML or emphasis."""
-    return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+def literal(label: str) -> str:
+    """A label as a part of a note: its backquotes are no code."""
+    return label.replace("`", "``")
 
 
-def _parts(note: str) -> list[str]:
-    """Text, code, text, …: what stands between single backquotes in a note is code."""
-    return re.split(r"(?<!`)`([^`]+)`(?!`)", note)
+def note_parts(note: str) -> list[str]:
+    """Text, code, text, …: what stands between single backquotes in a note is code; two of them are one."""
+    parts = re.split(r"(?<!`)`(?!`)([^`]+)(?<!`)`(?!`)", note)
+    return [part.replace("``", "`") for part in parts]
 
 
 def _note(text: str) -> str:
     """Escape a note for Markdown."""
-    parts = enumerate(_parts(text))
+    parts = enumerate(note_parts(text))
     return "".join(f"`{part}`" if place % 2 else plain(part).replace(r"\|", "|") for place, part in parts)
 
 
 def _latex_note(text: str) -> str:
     """Escape a note for LaTeX."""
-    parts = enumerate(map(escape, _parts(text)))
+    parts = enumerate(map(escape, note_parts(text)))
     return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in parts)
 
 
@@ -227,16 +229,6 @@ def _pipes(table: Layout) -> list[str]:
         for words, cells in table.rows
     )
     return pipes([*map(plain, table.stubs), *heads], "l" * len(table.stubs) + "r" * len(heads), rows)
-
-
-def pipes(heads: Iterable[str], align: str, rows: Iterable[Iterable[str]]) -> list[str]:
-    """A Markdown table; `align` has "l" or "r" for each column."""
-
-    def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    rule = "".join("|---" if side == "l" else "|---:" for side in align)
-    return [line(heads), f"{rule}|", *map(line, rows)]
 
 
 def _latex(table: Layout) -> list[str]:

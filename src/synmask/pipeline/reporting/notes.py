@@ -10,7 +10,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, expected_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import Cell
-from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT
+from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, literal
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
@@ -22,12 +22,13 @@ def notes(
     runs: pd.DataFrame,
     make: str,
 ) -> list[str]:
-    """The notes, one paragraph each; `make` is the command that makes missing runs."""
+    """The notes, one paragraph each (`layout.note_parts`); `make`: the command that makes missing runs."""
+    plan = _with_literal_names(plan)
     parts = [
         _how_to_read(plan, cells),
         _marks(plan, cells),
-        _untested(cells),
-        _published(published, cells),
+        _untested(plan, cells),
+        _published(plan, published, cells),
         *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
         *plan["notes"],
         _missing(plan, runs, make),
@@ -85,22 +86,31 @@ def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{marks} against {label}, {text}. Not corrected for the number of comparisons."
 
 
-def _untested(cells: Sequence[Cell]) -> str:
+def _with_literal_names(plan: Plan) -> Plan:
+    """The plan whose labels and groups are parts of notes."""
+    rows = [[system, literal(label)] for system, label in plan["rows"]]
+    columns = [{**column, "group": literal(column["group"])} for column in plan["columns"]]
+    return {**plan, "rows": rows, "columns": columns}
+
+
+def _untested(plan: Plan, cells: Sequence[Cell]) -> str:
+    labels = dict(plan["rows"])
     untested = (cell for cell in cells if cell.baseline and cell.p is None)
-    names = (f"{cell.label} {arrow(cell.column)}" for cell in untested)
+    names = (f"{labels[cell.system]} {arrow(cell.column)}" for cell in untested)
     return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 
-def _published(published: Published, cells: Sequence[Cell]) -> str:
+def _published(plan: Plan, published: Published, cells: Sequence[Cell]) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)
-    quoted = dict.fromkeys((cell.label, cell.system) for cell in printed if cell.origin == "quoted")
+    quoted = dict.fromkeys(cell.system for cell in printed if cell.origin == "quoted")
     if not papers:
         return ""
     text = f"Published numbers: {'; '.join(published.papers[paper] for paper in papers)}."
     if quoted:
-        origins = (f"{label} ({published.cite(published.systems[name].paper)})" for label, name in quoted)
+        labels = dict(plan["rows"])
+        origins = (f"{labels[name]} ({published.cite(published.systems[name].paper)})" for name in quoted)
         text += f" Quoted there, not measured by its authors: {', '.join(origins)}."
     return text
 

@@ -12,12 +12,14 @@ from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,
     Layout,
     Value,
     highest,
+    literal,
     signed,
     write_csv,
     write_tables,
@@ -67,7 +69,8 @@ def write_parse_table(
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
             of a direction differ in their sentences or trivial trees.
     """
-    together(inputs=inputs, counts=counts)
+    for scores, counted in together(inputs=inputs, counts=counts):
+        read_record(scores, [counted])
     runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
     order = {"protocol": [*PROTOCOLS], "direction": [*directions], "system": [*dict(labels)], "tree": TREES}
     for key in ("system", "direction"):
@@ -108,12 +111,13 @@ def _table(
     if protocol == DEPENDENCIES:  # some systems induce no heads
         labels = {name: label for name, label in labels.items() if name in {*runs["system"]}}
     trivial = [tree for tree in TREES[1:] if tree in {*runs["tree"]}]
+    spelt = {name: literal(label) for name, label in labels.items()}
     table = Layout(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
         [(arrow(direction), PARSE_LABELS[metric]) for direction in directions for metric in metrics],
         [([label], []) for label in (*labels.values(), *trivial)],
-        [_how_to_read(runs, protocol), *_missing(runs, labels, directions)],
+        [_how_to_read(runs, protocol), *_missing(runs, spelt, directions)],
         baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
     )
     for direction in directions:
@@ -121,7 +125,7 @@ def _table(
         parts = [here[(here["tree"] == "induced") & (here["system"] == name)] for name in labels]
         parts += [here[here["tree"] == tree].drop_duplicates("tree") for tree in trivial]
         places = [*((corpus, direction, name) for name in labels), *[None] * len(trivial)]
-        tests, note = _significance(spans, protocol, direction, labels)
+        tests, note = _significance(spans, protocol, direction, spelt)
         table.notes += note
         for metric in metrics:
             column = []

@@ -21,6 +21,7 @@ from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS_FOLDER,
+    TRANSLATED,
     TRANSLATION_SCORES,
     ExperimentPlan,
     PagePlan,
@@ -31,7 +32,7 @@ from synmask.pipeline.reporting.entries import (
 )
 from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
-from synmask.pipeline.reporting.layout import probability, read_tables, signed
+from synmask.pipeline.reporting.layout import note_parts, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
 TITLES = {
@@ -40,7 +41,6 @@ TITLES = {
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }
-TRANSLATED = "hypothesis.test.txt"
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
 
 
@@ -65,7 +65,7 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
-        "code": lambda text: re.split(r"`([^`]+)`", text),
+        "code": note_parts,
         "costs": lambda table: any(head[-1] in COST for head in table.heads),
         "heading": _heading,
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
@@ -163,7 +163,8 @@ def _translations(
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
     found = {}
     for direction in plan["directions"]:
-        made = [run for run in runs if run.direction == direction and (run.folder / TRANSLATED).exists()]
+        scored = (run for run in runs if run.direction == direction and run.scores)
+        made = [run for run in scored if (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
         folder = RESULTS_FOLDER / plan["corpus"] / direction / "text"
         texts = [folder / f"test.{language}" for language in sides(direction)]

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
-from synmask.pipeline.arguments import BY_HAND, RunJson
+from synmask.pipeline.arguments import BY_HAND, RunJson, TrainJson
 from synmask.pipeline.evaluation.parseval import evaluate_files
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.files import all_writing, json_text
+from synmask.pipeline.owner import check_part, checksums
+from synmask.pipeline.reporting.columns import aligned
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
 
@@ -22,6 +22,7 @@ def parseval(
     *,
     heads: Path | None = None,
     run: RunJson = BY_HAND,
+    train: TrainJson | None = None,
     output: Path | None = None,
     counts: Path | None = None,
 ) -> None:
@@ -38,13 +39,14 @@ def parseval(
         output: parse.json; default: print tables.
         counts: Output: counts per sentence, for significance tests.
     """
+    if run:
+        check_part(predicted, run, train)
     result, by_sentence = evaluate_files(gold, predicted, heads)
     if output is None:
         print(as_text(result))
-    texts = {
-        output: json_text({**run} | result | made()),
-        counts: json.dumps({**run} | {"counts": by_sentence}, sort_keys=True, separators=(",", ":")),
-    }
+    sentences = json.dumps({**run} | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
+    parts = {"sha256": checksums(output, {counts: sentences})} if output and counts else {}
+    texts = {output: json_text({**run} | result | made() | parts), counts: sentences}
     outputs = [path for path in texts if path is not None]
     with all_writing(outputs) as handles:
         for path, handle in zip(outputs, handles, strict=True):
@@ -94,5 +96,4 @@ def _table(rows: dict[str, dict[str, float]]) -> str:
         for name, row in rows.items()
     ]
     heads = ["", *(PARSE_LABELS.get(key, key) for key in next(iter(rows.values()), {}))]
-    aligned = ["left", *["right"] * (len(heads) - 1)]
-    return tabulate(lines, heads, tablefmt="plain", colalign=aligned, disable_numparse=True)
+    return aligned(heads, lines)

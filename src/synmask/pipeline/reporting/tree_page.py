@@ -9,9 +9,11 @@ from typing import Any
 from markupsafe import Markup
 from rich.cells import cell_len
 
-from synmask.pipeline.arguments import OneOrMore
+from synmask.pipeline.arguments import Json, OneOrMore, together
 from synmask.pipeline.config.base import Line
+from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.owner import check_part
 from synmask.pipeline.reporting.html import part, render, shown, spread
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,
@@ -37,7 +39,13 @@ def escape(text: str) -> str:
 
 
 def tree_page(
-    *, gold: Path, trees: OneOrMore[Path], labels: OneOrMore[Line], title: Line, output: Path
+    *,
+    gold: Path,
+    trees: OneOrMore[Path],
+    labels: OneOrMore[Line],
+    runs: Json[list[RunInfo]] = (),
+    title: Line,
+    output: Path,
 ) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
@@ -45,6 +53,7 @@ def tree_page(
         gold: Bracketed gold trees, one per line.
         trees: Output of `parse`, one file per system.
         labels: A different name for each system.
+        runs: The run that each of --trees is of, as JSON; without it, any trees will do.
         title: Heading of the page.
         output: The page, .html.
 
@@ -54,6 +63,8 @@ def tree_page(
     """
     if len({GOLD, *labels}) != len(labels) + 1 or len(labels) != len(trees):
         raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
+    for path, run in together(trees=trees, runs=runs) if runs else ():
+        check_part(path, run.given())
     top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
         handle.write(page(title, top, induced))

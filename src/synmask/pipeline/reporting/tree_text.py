@@ -2,6 +2,7 @@
 
 from rich.cells import cell_len
 
+from synmask.pipeline.reporting.columns import filled
 from synmask.pipeline.reporting.html import shown
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
@@ -34,13 +35,8 @@ def _with_bars(texts: list[str], parse: Parse) -> list[str]:
     lines = [" " * width + "".join(heads)]
     for text, *values in zip(texts, *columns.values(), strict=True):
         drawn = "".join(f"  {'▇' * round(BAR * value):<{BAR}}" for value in values)
-        lines.append(_filled(text, " ", width) + drawn)
+        lines.append(filled(text, width) + drawn)
     return [line.rstrip() for line in lines]
-
-
-def _filled(text: str, sign: str, width: int) -> str:
-    """The text, filled up to a width in columns of the terminal: Chinese characters take two."""
-    return text + sign * (width - cell_len(text))
 
 
 def _tree(drawing: Drawing) -> list[str]:
@@ -64,7 +60,7 @@ def _tree(drawing: Drawing) -> list[str]:
         starts = [~child if child < 0 else line_of[nodes[child].start] for child in node.children]
         deepest[starts[0]] = max(deepest[starts[0]], column + 1)
         branch = first if len(starts) > 1 else "─"
-        cells[starts[0]][column] = _filled(node.label, "─", width[column]) + branch
+        cells[starts[0]][column] = filled(node.label, width[column], "─") + branch
         for line in range(starts[0] + 1, starts[-1] + 1):
             mark = last if line == starts[-1] else fork if line in starts else through
             cells[line][column] = " " * width[column] + mark

@@ -4,6 +4,7 @@ import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
+from synmask.bf16 import in_float32, lacking
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
@@ -100,10 +102,11 @@ class ContrastiveRoberta(GuidedRoberta):
         """src_tokens (B, n), positions `masked` (m,) of the flattened (B, n) → "mlm_logits" (m, V),
         "attention" (B, n, n), "features" (B, n, d)."""
         states, _ = self.encoder.extract_features(src_tokens)
+        contrast = partial(in_float32, self.contrast) if lacking(states) else self.contrast
         return {
             "mlm_logits": self.encoder.output_layer(states.flatten(0, 1).index_select(0, masked)),
             "attention": self.encoder.sentence_encoder.guide.seen.float(),
-            "features": self.contrast(states).float(),
+            "features": contrast(states).float(),
         }
 
 

@@ -40,7 +40,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     Raises:
         UserError: no such model, one that needs a parser, or other weights.
     """
-    model, settings, loaded = read_tuned(path, weights)
+    model, settings, loaded, _ = read_tuned(path, weights)
     model.scale_outputs(TASKS[settings.task].unit)  # transformers' users expect the task's own scores
     system, longest = settings.system, settings.training.max_tokens
     keys, code = guided(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")

@@ -14,8 +14,8 @@ from omegaconf import DictConfig
 from synmask.pipeline.arguments import BY_HAND, Identity, Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.evaluation.task_scores import best_constant, score
-from synmask.pipeline.files import UserError
-from synmask.pipeline.owner import owned
+from synmask.pipeline.files import UserError, read_object
+from synmask.pipeline.owner import owned, training_digest
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import (
     SentenceLoss,
@@ -125,7 +125,7 @@ class FineTuning(SentenceStage):
         [best] = self.models(history)
         path = checkpoints / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else load(checkpoints / BEST)["model"]
-        whose = owned(self.identity)
+        whose = {**owned(self.identity), "training": training_digest(read_object(checkpoints / "stamp.json"))}
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
         save(run / BEST, {"model": model, "epoch": best, **known, **whose})
         if not self.keep_checkpoints:

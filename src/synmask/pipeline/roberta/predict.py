@@ -8,8 +8,8 @@ import torch
 
 from synmask.pipeline.arguments import BY_HAND, Identity, OneOrMore, Threads, on_gpus, together
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.files import UserError, json_text, machine_fault, read_object, write_all_lines
-from synmask.pipeline.owner import check_owner, check_start
+from synmask.pipeline.files import UserError, all_writing, json_text, machine_fault, read_object
+from synmask.pipeline.owner import check_owner, check_start, record
 from synmask.pipeline.roberta.encoded import read_fitting, read_syntax
 from synmask.pipeline.roberta.finetune import answered, model_outputs, new_model
 from synmask.pipeline.roberta.labelled import Sentences
@@ -43,40 +43,49 @@ def predict(
         output: Text, one line per example.
         scores: scores.json of each seed.
         valid: The part whose scores choose the seed.
-        chosen: Output: the seed, and the scores of all, as JSON.
+        chosen: Output: whose answers they are, and of several models the scores of all, as JSON; default:
+            .json beside --output.
     """
     torch.set_num_threads(threads)
-    path, task, files = model[0], None, {}
-    if scores or chosen or len(model) > 1:
-        path, best = best_seed(valid, together(model=model, scores=scores))
-        task = best["task"]
+    path, best = model[0], {}
+    if scores or len(model) > 1:
+        path, best = best_seed(valid, together(model=model, scores=scores), identity)
         identity = identity and {**identity, "seed": best["seed"]}
-        files = {chosen: json_text(best).splitlines()} if chosen else {}
-    tuned, settings, loaded = read_tuned(path, weights, identity)
-    if task not in (None, settings.task):
-        raise UserError(f"{path}: a model of {settings.task}, --scores are of {task}")
+    tuned, settings, loaded, training = read_tuned(path, weights, identity)
+    if best.get("task", settings.task) != settings.task:
+        raise UserError(f"{path}: a model of {settings.task}, --scores are of {best['task']}")
     encoded = read_fitting(data, loaded, test=True)
     syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
-    write_all_lines({output: answered(settings.task, outputs)} | files)
+    text = "".join(f"{line}\n" for line in answered(settings.task, outputs))
+    told = chosen or output.with_suffix(".json")
+    whose = best | record(told, identity, training, {output: text})
+    with all_writing([output, told]) as handles:
+        for handle, content in zip(handles, (text, json_text(whose)), strict=True):
+            handle.write(content)
 
 
-def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[str, Any]]:
+def best_seed(
+    part: str, runs: Sequence[tuple[Path, Path]], identity: Mapping[str, Any] = BY_HAND
+) -> tuple[Path, dict[str, Any]]:
     """The model with the best score on a part of its task, the first of equal ones.
 
     Args:
         runs: the model and scores.json of each seed.
+        identity: the run that all are of, whatever its seed.
 
     Returns:
         the model; {"task", "seed", "metric", "scores": seed → score in percent}.
 
     Raises:
-        UserError: a file is missing, or is not a run's scores of this part; or they are of several tasks.
+        UserError: a file is missing, is not a run's scores of this part, or is another run's; or they are of
+            several tasks.
     """
     scores, seeds, tasks = [], [], []
     for _, path in runs:
         run = read_object(path)
+        check_owner(path, {"run": run}, identity, "seed")
         try:
             tasks.append(run["task"])
             seeds.append(int(run["seed"]))
@@ -92,8 +101,9 @@ def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[
 
 def read_tuned(
     model: Path, weights: Path, identity: Mapping[str, Any] = BY_HAND
-) -> tuple[GuidedRoberta, FinetuningSettings, Weights]:
-    """The model of a fine-tuning from the folder `weights`, its settings, and these weights.
+) -> tuple[GuidedRoberta, FinetuningSettings, Weights, str | None]:
+    """The model of a fine-tuning from the folder `weights`, its settings, these weights, and which training
+    it is of (`owner.training_digest`).
 
     Raises:
         UserError: it is no such model, belongs to another run or other weights, or is not finite.
@@ -112,4 +122,4 @@ def read_tuned(
         raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
     if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
         raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
-    return tuned, settings, loaded
+    return tuned, settings, loaded, saved.get("training")

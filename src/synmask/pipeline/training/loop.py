@@ -20,7 +20,15 @@ from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.pipeline.arguments import TrainingOptions
-from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads, write_json, writing
+from synmask.pipeline.files import (
+    TryAgain,
+    UserError,
+    machine_fault,
+    named_reads,
+    sha256,
+    write_json,
+    writing,
+)
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.owner import training_digest
 from synmask.pipeline.provenance import commit, processor, versions
@@ -92,6 +100,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         _write_history(run, done["history"])
         stage.deliver(run, folder, done["history"])
         made = {"training": training_digest(stamp), "checkpoints": folder.name}
+        made["sha256"] = {"history.csv": sha256(run / "history.csv")}  # as in a record (see `owner`)
         write_json(run / "train.json", done["summary"] | made)
         if not before:
             checkpoints.drop_others(folder)

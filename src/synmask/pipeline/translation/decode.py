@@ -13,7 +13,7 @@ import torch
 from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
-from synmask.pipeline.owner import check_owner
+from synmask.pipeline.owner import check_owner, record
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.training.torch_files import load
@@ -23,8 +23,6 @@ from synmask.pipeline.translation.forced import encoded_references, log_probabil
 from synmask.pipeline.translation.inputs import batches, encoded
 from synmask.pipeline.translation.model_file import Loaded, load_model, ready
 from synmask.pipeline.translation.task import read_templates
-
-NAMED = ("corpus", "direction", "system", "seed")  # identify the run of a hypothesis
 
 
 @on_gpus
@@ -46,7 +44,7 @@ def decode_files(
         model: A model file of `average`; it is loaded once.
         inputs: Source sentences in BPE.
         outputs: A prefix for each: .txt (detokenised), .tok (tokens), .forced.csv (with --references), .json
-            (time, run, model, checksums of the others).
+            (time, model, record of the others).
         references: Reference translations of each in BPE, whose log-probabilities the model gives.
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
@@ -60,8 +58,7 @@ def decode_files(
     saved = load(model)
     check_owner(model, saved, identity)
     transformer, task, text = ready(saved, model)
-    of = {"model": fingerprint(transformer), "training": saved.get("training")}
-    of["run"] = {key: identity[key] for key in NAMED if key in identity}
+    weights = fingerprint(transformer)
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
@@ -82,7 +79,8 @@ def decode_files(
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
         kinds = ("tok", "txt", *(["forced.csv"] if wanted else []), "json")
-        with all_writing([f"{output}.{kind}" for kind in kinds]) as handles:
+        files = [Path(f"{output}.{kind}") for kind in kinds]
+        with all_writing(files) as handles:
             pairs = task.sources(sentences, rows, given)
             hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
@@ -95,12 +93,10 @@ def decode_files(
                 write_probabilities(table, values, forced)
                 made.append(table.getvalue())
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
-            took = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}
-            sums = {
-                kind: hashlib.sha256(part.encode()).hexdigest()
-                for kind, part in zip(kinds, made, strict=False)
-            }
-            for handle, part in zip(handles, [*made, json_text(took | of | {"sha256": sums})], strict=True):
+            said = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
+            texts = dict(zip(files, made, strict=False))
+            said |= record(files[-1], identity, saved.get("training"), texts)
+            for handle, part in zip(handles, [*made, json_text(said)], strict=True):
                 handle.write(part)
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 
 from synmask.pipeline.arguments import BY_HAND, CountOption, Identity, Threads, on_gpus
-from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
+from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
+from synmask.pipeline.owner import check_owner, record
 from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
-from synmask.pipeline.translation.model_file import Loaded, load_model
+from synmask.pipeline.translation.model_file import Loaded, load_model, read_model, ready
 from synmask.pipeline.translation.raw_text import Jars, no_jars, prepared, splitter_of, starts_program
 
 MAX_TOKENS = 4000  # per batch
@@ -44,7 +45,8 @@ def parse(
         model: A model file of `average` with a guide that induces syntax.
         input: A file of raw text (.gz or plain); default: standard input.
         subwords: Source sentences in BPE, instead of raw text.
-        output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line.
+        output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line;
+            the .json beside them says whose they are.
         distribution: Output: P_D of one sentence as JSON; needs --subwords.
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
@@ -58,7 +60,9 @@ def parse(
     if subwords and not (output and distribution and input is None):
         raise UserError("give --subwords with --output and --distribution, and without --input")
     torch.set_num_threads(threads)
-    loaded = load_model(model, identity)
+    saved = read_model(model)
+    check_owner(model, saved, identity)
+    loaded = ready(saved, model)
     _check_induces(model, loaded)
     if subwords is None:
         return _write_trees(loaded, tokeniser_jars(configfile), input, output)
@@ -72,7 +76,16 @@ def parse(
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
-    write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
+    text, told = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
+    whose = {"run": identity, "training": saved.get("training")}
+    files = {
+        output: text,
+        told: json_text(record(told, **whose, texts={output: text})),
+        distribution: json_text(shown | record(distribution, **whose, texts={})),
+    }
+    with all_writing([*files]) as handles:
+        for handle, content in zip(handles, files.values(), strict=True):
+            handle.write(content)
 
 
 def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> list[dict[str, Any]]:

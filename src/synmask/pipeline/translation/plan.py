@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 from fairseq.data import Dictionary
-from tabulate import tabulate
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import read_published
@@ -18,6 +17,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Resources, RunSettings
 from synmask.pipeline.config.table_plan import expected_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
+from synmask.pipeline.reporting.columns import aligned
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total, used_parameters
@@ -226,8 +226,7 @@ HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "d
 
 def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    aligned = ("left", *["right"] * (len(HEAD) - 1))
-    yield tabulate(map(_cells, rows), HEAD, tablefmt="plain", colalign=aligned, disable_numparse=True) + "\n"
+    yield aligned(HEAD, [*map(_cells, rows)]) + "\n"
     yield f"trainings  {sum(row.count for row in rows)}, {sum(row.done for row in rows)} of them done"
     each = [row.hours for row in rows for _ in range(row.left)]
     for number in sorted({1, gpus}):

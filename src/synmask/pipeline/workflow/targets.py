@@ -142,10 +142,11 @@ class Targets:
         chosen = (run for run in runs if systems is None or run[1] in systems)
         return self.available([run_file(corpus, *run, name) for run in chosen])
 
-    def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
-        """This file of the first seed of each of `systems`, in one direction of an experiment."""
+    def first_runs(self, experiment: str, direction: str, systems: Iterable[str]) -> list[dict[str, Any]]:
+        """The run with the first seed of each of `systems`, in one direction of an experiment."""
         corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
-        return [run_file(corpus, direction, system, seed, name) for system in systems]
+        run = {"corpus": corpus, "direction": direction, "seed": seed}
+        return [run | {"system": system} for system in systems]
 
     def parsed_files(self, experiment: str, name: str) -> list[str]:
         """This file of every run of an experiment whose system induces trees."""

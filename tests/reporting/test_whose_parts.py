@@ -1,0 +1,200 @@
+"""No part of another run is scored or shown beside a run, whichever file was copied."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from synmask.pipeline.cli import main
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.corpora.tasks import write_task
+from synmask.pipeline.evaluation.bleu import COUNTS
+from synmask.pipeline.export.card import model_card
+from synmask.pipeline.files import UserError, json_text
+from synmask.pipeline.owner import checksums, named, record
+from synmask.pipeline.reporting.contrasts import Runs
+from synmask.pipeline.reporting.entries import read_runs
+from synmask.pipeline.reporting.runs import read_scores, read_tasks
+
+RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
+TUNED = {"corpus": "glue", "task": "cola", "system": "grammar", "seed": 1}
+TREE = '{"tokens": ["a", "b", "c"], "distances": [1.0, 2.0], "eos_distance": 3.0}\n'
+FACTS = {"parameters": 5, "commit": "c", "epochs": 1, "updates": 1, "train_seconds": 1.0, "device": "CPU"}
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def with_record(path: Path, text: str, run: dict, training: str = "this") -> Path:
+    """A file, and beside it the record of the step that wrote it."""
+    beside = path.with_suffix(".json")
+    written(beside, json_text(record(beside, run, training, {path: text})))
+    return written(path, text)
+
+
+def scored(folder: Path, run: dict, **parts: str) -> Path:
+    """A run's scores.json and the files that belong to it."""
+    texts = {folder / name.replace("_", ".", name.count("_")): text for name, text in parts.items()}
+    for path, text in texts.items():
+        written(path, text)
+    found = {"sacrebleu": 1.0, "bleu_tokenised": 1.0, "chrf": 1.0}
+    scores = {"dev": {"matthews": 1.0}} if "task" in run else {"valid": found, "test": found}
+    rest = {"scores": scores, "signatures": dict.fromkeys(found, "s"), **FACTS}
+    path = folder / "scores.json"
+    return written(path, json_text(run | rest | {"sha256": checksums(path, texts)}))
+
+
+def refused(path: Path, said: str, call, *given, **named_):
+    with pytest.raises((UserError, SystemExit)) as error:
+        call(*given, **named_)
+    if isinstance(error.value, UserError):
+        assert re.search(f"{re.escape(str(path))}: {said}", str(error.value))
+
+
+@pytest.fixture
+def scoring(tmp_path):
+    """The call that scores predictions for a task."""
+    write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], tmp_path / "dev.tsv")
+    written(tmp_path / "train.json", '{"training": "this"}')
+    with_record(tmp_path / "predictions.dev.txt", "1\n0\n", TUNED)
+    words = (
+        "nlu-score --task cola --parts dev --gold dev.tsv --predicted predictions.dev.txt --train train.json"
+    )
+    words += " --output scores.json --examples examples.csv"
+    return [*words.split(), "--run", json.dumps(TUNED)]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("predictions.dev.txt", "0\n0\n"),
+        ("predictions.dev.json", json_text({"run": TUNED | {"seed": 2}})),
+        ("predictions.dev.json", json_text({"run": TUNED | {"task": "rte"}})),
+        ("train.json", '{"training": "other"}'),
+    ],
+)
+def test_predictions_of_another_run_are_not_scored(scoring, tmp_path, monkeypatch, capsys, path, content):
+    monkeypatch.chdir(tmp_path)
+    before = Path(path).read_text()
+    Path(path).write_text(content)
+    with pytest.raises(SystemExit):
+        main(scoring)
+    assert re.search(rf": {re.escape(path)}: (of another|not what)", capsys.readouterr().err)
+    assert not Path("scores.json").exists()
+    Path(path).write_text(before)
+    main(scoring)
+    scores = json.loads(Path("scores.json").read_text())
+    assert scores["sha256"].keys() == {"examples.csv"}
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("trees.jsonl", TREE.replace("2.0", "0.5")),
+        ("trees.json", json_text({"run": RUN | {"system": "structformer"}})),
+        ("train.json", '{"training": "other"}'),
+    ],
+)
+def test_trees_of_another_run_are_neither_scored_nor_shown(tmp_path, monkeypatch, capsys, path, content):
+    monkeypatch.chdir(tmp_path)
+    Path("gold").write_text("(S (X a) (X (X b) (X c)))\n")
+    written(tmp_path / "train.json", '{"training": "this"}')
+    with_record(tmp_path / "trees.jsonl", TREE, RUN)
+    scores = (
+        "parseval gold trees.jsonl --train train.json --output parse.json --counts parse_counts.json --run"
+    )
+    shown = "tree-page --gold gold --trees trees.jsonl --labels A --title T --output page.html --runs"
+    calls = [[*scores.split(), json.dumps(RUN)], [*shown.split(), json.dumps([RUN])]]
+    Path(path).write_text(content)
+    for call in calls[: 1 if path == "train.json" else 2]:
+        with pytest.raises(SystemExit):
+            main(call)
+        assert re.search(rf": {re.escape(path)}: (of another|not what)", capsys.readouterr().err)
+    assert not {"parse.json", "page.html"} & {one.name for one in tmp_path.iterdir()}
+    with_record(tmp_path / "trees.jsonl", TREE, RUN)
+    written(tmp_path / "train.json", '{"training": "this"}')
+    for call in calls:
+        main(call)
+    assert json.loads(Path("parse.json").read_text())["sha256"].keys() == {"parse_counts.json"}
+
+
+def test_a_distribution_of_another_run_is_not_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = {"sentence": 1, "tokens": ["a", "</s>"], "distribution": [[0.5, 0.5]] * 2, "run": RUN}
+    Path("p.json").write_text(json.dumps(found))
+    call = ["distribution-figure", "--distribution", "p.json", "--title", "T", "--output", "f", "--run"]
+    with pytest.raises(SystemExit):
+        main([*call, json.dumps(RUN | {"seed": 2})])
+    assert ": p.json: of another run (seed 1, here 2)" in capsys.readouterr().err
+    main([*call, json.dumps(RUN)])
+
+
+def test_a_history_of_another_training_is_not_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    history, path = "epoch,train_loss,valid_loss\n1,5,5\n", tmp_path / "history.csv"
+    written(tmp_path / "train.json", json_text({"sha256": checksums(Path("train.json"), {path: history})}))
+    call = ["curves", "--inputs", "history.csv", "--runs", '[["a", 1]]', "--labels", '[["a", "A"]]']
+    path.write_text(history.replace("5", "4"))
+    with pytest.raises(SystemExit):
+        main([*call, "--output", "f"])
+    assert ": history.csv: not what train.json was written with" in capsys.readouterr().err
+    path.write_text(history)
+    main([*call, "--output", "f"])
+
+
+def test_counts_of_another_run_are_not_tested(tmp_path):
+    folder = tmp_path / "c/de-en/grammar/seed1"
+    head = f"{','.join(COUNTS)}\n"
+    path = scored(folder, RUN, sentences_csv=head)
+    assert len(read_scores([path])) == 1
+    (folder / "sentences.csv").write_text(f"{head}{head}")
+    refused(folder / "sentences.csv", "not what scores.json", read_scores, [path])
+    path = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n")
+    columns = [{"corpus": "glue", "column": "cola", "group": "", "runs": {}, "task": "cola", "part": "dev"}]
+    (tmp_path / "cola/examples.csv").write_text("part,answer,gold\ndev,1,1\n")
+    refused(tmp_path / "cola/examples.csv", "not what scores.json", read_tasks, [path], columns)
+    counted = folder / "parse_counts.json"
+    text = json.dumps(RUN | {"counts": {}})
+    written(
+        folder / "parse.json", json_text(RUN | {"sha256": checksums(folder / "parse.json", {counted: text})})
+    )
+    counted.write_text(text.replace("1", "2"))
+    refused(counted, "not what parse.json", Runs([folder]).counts, "f1_words", "de-en", "grammar")
+
+
+def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")], "seeds": [1]}
+    folder = Path("results/c/de-en/grammar/seed1")
+    path = scored(folder, RUN, hypothesis_test_txt="a\n")
+    assert read_runs(plan)[0].scores
+    (folder / "hypothesis.test.txt").write_text("b\n")
+    refused(folder / "hypothesis.test.txt", "not what scores.json", read_runs, plan)
+    for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):
+        scored(folder, RUN | {part: other})
+        refused(path, f"of another run .{part} {other}, here", read_runs, plan)
+
+
+def test_a_card_shows_no_part_of_another_run(tmp_path):
+    folder, history = tmp_path / "grammar/seed1", "epoch,valid_ppl\n1,4.5\n"
+    scored(folder, RUN, sentences_csv=f"{','.join(COUNTS)}\n")
+    path = written(folder / "history.csv", history)
+    written(folder / "train.json", json_text({"sha256": checksums(folder / "train.json", {path: history})}))
+
+    def card():
+        return model_card(folder / "average.pt", {}, Guidance(), "", [], RUN)
+
+    assert "| test | sacrebleu | 1.00 | 1.00 | 1 |" in card()
+    for name, other in (("history.csv", "train.json"), ("sentences.csv", "scores.json")):
+        before = (folder / name).read_text()
+        (folder / name).write_text("another\n")
+        refused(folder / name, f"not what {other}", card)
+        (folder / name).write_text(before)
+
+
+def test_what_names_a_run():
+    assert named(RUN | {"settings": {}, "start": {}}) == RUN
