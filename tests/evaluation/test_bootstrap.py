@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1, f1, paired_bootstrap
+from synmask.pipeline.evaluation.parseval import _percent
 
 
 def run(rng, rate, sentences=300):
@@ -71,6 +72,18 @@ def test_other_scores_follow_from_their_own_sums():
     assert found < 0.01
     gain = (far[0].sum() - one[0].sum()) / words.sum()
     assert paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1], gain=gain) == 1
+
+
+def test_a_single_sentence_tells_nothing():
+    """All samples of it are alike, so that any difference would seem certain."""
+    one, other = (Counts(np.array([matched]), np.array([10])) for matched in (1, 5))
+    assert paired_bootstrap([other], [one]) == 1
+    assert paired_bootstrap([other], [one], gain=3.0) == 1
+
+
+def test_f1_without_spans_is_that_of_parseval():
+    assert corpus_f1([Counts(np.zeros(3), np.zeros(3)), Counts(np.ones(3), 4 * np.ones(3))]) == [100, 50]
+    assert f1(np.array([[0, 0], [0, 2], [1, 2]])).tolist() == [_percent(0, 0), _percent(0, 2), _percent(2, 2)]
 
 
 def test_other_sentences_are_refused():

@@ -121,6 +121,7 @@ def test_one_seed_and_several_rivals(files, capsys):
         ([("Base", "base.1"), ("Base", "ours.1")], "each with a name of its own"),
         ([("Base", "base.1"), ("Ours",)], "a file per seed"),
         ([("Base", "base.1"), ("Ours", "nothing")], "nothing: no such file"),
+        ([("Base", "base.1"), ("Ours", "ours.1", "ours.1")], "ours.1: given twice for Ours"),
     ],
 )
 def test_a_wrong_call_gets_one_line(files, capsys, systems, message):

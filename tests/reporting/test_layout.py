@@ -132,6 +132,11 @@ def test_for_reading_columns_that_say_the_same_are_merged_and_dashes_left_out():
     assert three.readable().heads == [("", "P, R, F (equal here)")]
 
 
+@pytest.mark.parametrize(("mean", "text"), [(-0.004, "0.00"), (-0.006, "-0.01"), (-0.0, "0.00")])
+def test_no_number_is_minus_zero(mean, text):
+    assert Value(mean).text == text
+
+
 @pytest.mark.parametrize(
     ("values", "best"),
     [

@@ -189,6 +189,10 @@ def test_a_card_shows_no_part_of_another_run(tmp_path):
         return model_card(folder / "average.pt", {}, Guidance(), "", [], RUN)
 
     assert "| test | sacrebleu | 1.00 | 1.00 | 1 |" in card()
+    scored(tmp_path / "grammar/seed2", RUN)  # a copy of seed 1's
+    assert "| test | sacrebleu | 1.00 | 1.00 | 1 |" in card()
+    scored(tmp_path / "grammar/seed2", RUN | {"seed": 2})
+    assert "| test | sacrebleu | 1.00 | 1.00 ± 0.00 | 2 |" in card()
     for name, other in (("history.csv", "train.json"), ("sentences.csv", "scores.json")):
         before = (folder / name).read_text()
         (folder / name).write_text("another\n")

@@ -18,8 +18,9 @@ class Counts(NamedTuple):
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
-    """Sums of `Counts` (..., 2) → corpus F1 in percent (...)."""
-    return 200 * sums[..., 0] / np.maximum(sums[..., 1], 1)
+    """Sums of `Counts` (..., 2) → corpus F1 in percent (...); 100 where no tree has a span that counts."""
+    matched, both = sums[..., 0], sums[..., 1]
+    return np.where(both > 0, 200 * matched / np.maximum(both, 1), 100.0)
 
 
 def corpus_f1(runs: Sequence[Counts]) -> list[float]:
@@ -40,7 +41,8 @@ def paired_bootstrap(
     Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
     it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
     mean as the real difference is from the gain, with the real one counted as a sample (as in sacreBLEU,
-    except that equal systems get p = 1). So p is never below 1/(samples + 1).
+    except that equal systems get p = 1, and so does a single sentence, whose samples are all alike). So p is
+    never below 1/(samples + 1).
 
     Two or three runs, drawn again, vary less than new runs would: their spread needs a test of its own
     (`significance.over_seeds`).
@@ -56,6 +58,8 @@ def paired_bootstrap(
     if not ours or not theirs or len(sizes) != 1:
         raise ValueError(f"ours, theirs: expected runs of the same sentences, got {sorted(sizes)} sentences")
     count = sizes.pop()
+    if count < 2:
+        return 1.0
     weights = _weights(count, samples)
     rng = np.random.default_rng(SEED + 1)
     tables = [np.stack([np.stack(run, axis=1) for run in runs]) for runs in (ours, theirs)]  # (K, N, D) each

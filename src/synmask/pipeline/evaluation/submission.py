@@ -68,4 +68,4 @@ def _column(name: str, path: Path, rows: int) -> list[str]:
     found = read_predictions(task, path, rows)
     if TASKS[task].labels:
         return found
-    return [f"{min(max(float(value), 0.0), HIGHEST):.4f}" for value in found]
+    return [f"{min(max(float(value), 0.0), HIGHEST):z.4f}" for value in found]

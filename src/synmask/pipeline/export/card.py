@@ -101,16 +101,17 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
         for name, value in values.items():
             all_seeds = [one["scores"][part][name] for one in seeds]
             spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
-            mean = f"{fmean(all_seeds):.2f}{spread}"
-            rows.append([_said(part), _said(name), f"{value:.2f}", mean, str(len(seeds))])
+            mean = f"{fmean(all_seeds):z.2f}{spread}"
+            rows.append([_said(part), _said(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
     return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
 
 
 def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
-    """The folders of a system's runs whose scores do not differ from those of the run `of` in these parts."""
-    return [run for run in existing("seed{seed}", system) if _scores(run, of, parts)]
+    """The folders of a system's runs whose scores are theirs, and are alike in these parts of the run `of`."""
+    seeds = {run: int(run.name.removeprefix("seed")) for run in existing("seed{seed}", system)}
+    return [run for run, seed in seeds.items() if _scores(run, {**of, "seed": seed}, (*parts, "seed"))]
 
 
 def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
@@ -126,8 +127,8 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
     bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
     p = compare(*bleu, *counts, score=bleu_of_counts)
     found = over_seeds(*bleu)
-    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
-    difference = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
+    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+z.2f} to {found.high:+z.2f}"
+    difference = f"test sacreBLEU {found.difference:+z.2f} ({seeds}; p = {p.p:.3f}"
     return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
 
 

@@ -28,9 +28,8 @@ from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, se
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
 from synmask.pipeline.markdown import pipes, plain
-from synmask.pipeline.reporting.columns import columns
 from synmask.pipeline.reporting.examples import examples_of
-from synmask.pipeline.reporting.html import render
+from synmask.pipeline.reporting.html import render, shown
 from synmask.pipeline.reporting.layout import signed
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
@@ -91,13 +90,16 @@ def compare(
 
     Raises:
         UserError: there are fewer than two systems, one without a name of its own or without a file, or a
-            file does not have a line per reference.
+            file is given twice or does not have a line per reference.
     """
     names = [name for name, *_ in systems]
     if len(systems) < 2 or len({*names}) < len(names) or not all(files for _, *files in systems):
         raise UserError(
             "give --system NAME FILE… twice or more, each with a name of its own and a file per seed"
         )
+    for name, *files in systems:
+        if twice := [file for place, file in enumerate(files) if file in files[:place]]:
+            raise UserError(f"{twice[0]}: given twice for {name}; give a file per seed, each once")
     first, *others = (file for _, *files in systems for file in files)
     sources = [] if source is None else [source]
     made, references, *rest = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
@@ -114,8 +116,8 @@ def compare(
     rows = _rows(read, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
-    head, *lines = columns([heads, *([plain(row[0]), *row[1:]] for row in cells)])
-    print("\n".join(pipes(head, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
+    lines = ([plain(shown(row[0])), *row[1:]] for row in cells)
+    print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
     print("\n".join(f"{metric}: {signature}" for metric, signature in signatures.items()))
     notes = _notes(read, gain)
     print("\n".join(notes))

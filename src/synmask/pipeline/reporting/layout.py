@@ -71,7 +71,7 @@ class Value:
         """Mean, sd, mark, difference, seeds if some are missing: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
         if self.mean is None:
             return self.printed or "–"
-        text = f"{self.mean:.{self.digits}f}"
+        text = f"{self.mean:z.{self.digits}f}"  # z: no -0.00
         if self.sd is not None:
             text += f" ± {self.sd:.{self.digits}f}"
         if self.p is not None and self.p < SIGNIFICANT:

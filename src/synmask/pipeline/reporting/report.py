@@ -71,7 +71,7 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
-        "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
+        "number": lambda value, digits=2: "–" if value is None else f"{value:z,.{digits}f}",
         "shell": lambda words: shlex.join(map(str, words)),
         "words": lambda text, language: words_of(language)(text),
     } | {function.__name__: function for function in (arrow, probability, sides, signed)}
