@@ -155,7 +155,10 @@ def test_notes_take_labels_as_they_are():
     column = {"corpus": "c", "column": "de-en", "group": "`", "runs": {"a": [1]}}
     plan = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
     plan |= {"sweep": False, "notes": [], "files": [], "title": ""}
-    runs = pd.DataFrame(columns=[*RUN, *COSTS, *OUTPUTS, "overlap", "bleu_tokenised"])
+    plan["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
+    runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(
+        columns=[*RUN, *COSTS, *OUTPUTS, "overlap", "bleu_tokenised"]
+    )
     nothing = Published(papers={}, systems={}, results=())
     [*_, said] = notes(plan, nothing, [], runs, make="snakemake t")
     assert note_parts(said)[1::2] == ["snakemake t"]

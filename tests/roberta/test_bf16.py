@@ -36,8 +36,9 @@ def test_no_product_of_a_fine_tuning_is_left_to_torch(small_roberta, demo_lines,
     model = GuidedRoberta.fine_tuned(weights, SHAPE.settings(), guidance, outputs=3).train()
     model = model if autocast else model.bfloat16()
     given = {"annotations": {"words": WORDS.expand(2, -1, -1)}, "classification_head_name": HEAD}
-    with ProductsInBf16() as products, torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        outputs, extra = model(TOKENS, masked=torch.tensor([1, 2, 7]), **given)
+    with ProductsInBf16() as products:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            outputs, extra = model(TOKENS, masked=torch.tensor([1, 2, 7]), **given)
         task_loss(outputs, torch.tensor([0, 2]), "sum").backward(retain_graph=True)
         extra["mlm_logits"].float().square().mean().backward()
     assert products.found == set()
@@ -53,7 +54,8 @@ def test_no_product_of_a_pretraining_is_left_to_torch(small_roberta, demo_lines,
     else:
         model = GuidedRoberta.build(SHAPE.settings(), weights.dictionary)
     model = model.train() if autocast else model.train().bfloat16()
-    with ProductsInBf16() as products, torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        outputs = model(TOKENS, None, torch.tensor([1, 2])) if continued else {"logits": model(TOKENS)[0]}
+    with ProductsInBf16() as products:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            outputs = model(TOKENS, None, torch.tensor([1, 2])) if continued else {"logits": model(TOKENS)[0]}
         sum(one.float().square().mean() for one in outputs.values()).backward()
     assert products.found == set()

@@ -109,7 +109,7 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
 
 
 def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
-    """The folders of a system's runs whose scores are theirs, and are alike in these parts of the run `of`."""
+    """The folders of a system's runs whose scores are their own, and `of`'s in these parts."""
     seeds = {run: int(run.name.removeprefix("seed")) for run in existing("seed{seed}", system)}
     return [run for run, seed in seeds.items() if _scores(run, {**of, "seed": seed}, (*parts, "seed"))]
 

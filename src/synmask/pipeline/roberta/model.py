@@ -11,6 +11,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor, nn
 
+from synmask.bf16 import computed
 from synmask.encoder import SelfAttention
 from synmask.guides import Shape, build_guide
 from synmask.modules import Dropout
@@ -22,6 +23,15 @@ from synmask.pipeline.translation.transformer import TokenEncoder
 HEAD = "task"  # fairseq's name for the classification head
 
 
+class _Head(RobertaLMHead):
+    """fairseq's head over the vocabulary; its largest product, too, is `bf16.computed`."""
+
+    def forward(self, features: Tensor, masked_tokens: Tensor | None = None, **_: Any) -> Tensor:
+        chosen = features if masked_tokens is None else features[masked_tokens]
+        x = self.layer_norm(self.activation_fn(self.dense(chosen)))
+        return computed(nn.functional.linear, x, self.weight) + self.bias
+
+
 class _Encoder(RobertaEncoder):
     """RoBERTa's encoder around ours; its parameters keep fairseq's names."""
 
@@ -31,7 +41,7 @@ class _Encoder(RobertaEncoder):
         return encoder
 
     def build_lm_head(self, *args: Any, **kwargs: Any) -> RobertaLMHead:
-        head = super().build_lm_head(*args, **kwargs)
+        head = _Head(*args, **kwargs)
         head.dense = faster(head.dense)
         return head
 
