@@ -18,10 +18,10 @@ import pandas as pd
 import yaml
 
 from synmask.pipeline.config.base import arrow
+from synmask.pipeline.display import pipes
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import UserError, read_json, write_lines
-from synmask.pipeline.markdown import pipes
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
 from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all

@@ -20,9 +20,9 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.display import aligned
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.reporting import figures
-from synmask.pipeline.reporting.columns import aligned
 from synmask.pipeline.reporting.layout import Layout, Value, escape, literal, note_parts, write_tables
 from synmask.pipeline.reporting.notes import notes
 from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN
@@ -160,9 +160,11 @@ def test_notes_take_labels_as_they_are():
         columns=[*RUN, *COSTS, *OUTPUTS, "overlap", "bleu_tokenised"]
     )
     nothing = Published(papers={}, systems={}, results=())
-    [*_, said] = notes(plan, nothing, [], runs, make="snakemake t")
-    assert note_parts(said)[1::2] == ["snakemake t"]
-    assert "x `y` z ` De→En" in note_parts(said)[0]
+    missing, bad, *_ = notes(plan, nothing, [], runs, make="snakemake t")[1:]
+    assert note_parts(missing)[1::2] == ["snakemake t"]
+    assert "x `y` z ` De→En" in note_parts(missing)[0]
+    [bad] = note_parts(bad)
+    assert bad.startswith("No finite score, so left out of the means: x `y` z c")
 
 
 def test_tables_in_the_terminal_line_up(capsys, tmp_path):

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
+from synmask.pipeline.display import pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare, over_seeds
-from synmask.pipeline.markdown import pipes, plain
 from synmask.pipeline.owner import read_record
 from synmask.pipeline.paths import existing
 
@@ -60,7 +60,7 @@ def model_card(
 
 def _said(value: Any) -> str:
     """A value of a file as text in Markdown, in one line."""
-    return plain("".join(one if one.isprintable() else "\ufffd" for one in str(value)))
+    return plain(shown(str(value)))
 
 
 def _title(run: Mapping[str, Any]) -> str | None:

@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language
+from synmask.pipeline.display import pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import (
     COUNTS,
     bleu_of_counts,
@@ -27,9 +28,8 @@ from synmask.pipeline.evaluation.bleu import (
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
-from synmask.pipeline.markdown import pipes, plain
 from synmask.pipeline.reporting.examples import examples_of
-from synmask.pipeline.reporting.html import render, shown
+from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.layout import signed
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}

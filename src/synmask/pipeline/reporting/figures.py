@@ -21,10 +21,10 @@ from synmask.pipeline.arguments import BY_HAND, Json, Labels, OneOrMore, RunJson
 from synmask.pipeline.arguments import Figure as Place
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
+from synmask.pipeline.display import shown
 from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.owner import read_record
-from synmask.pipeline.reporting.html import shown
 from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
 from synmask.pipeline.syntax.parses import read_distribution

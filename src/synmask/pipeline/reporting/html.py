@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -30,12 +29,6 @@ def render(
 def part(name: str) -> str:
     """A style sheet or a script of the folder `page`."""
     return files("synmask.pipeline.reporting").joinpath("page", name).read_text(encoding="utf-8").strip()
-
-
-def shown(text: str) -> str:
-    """A text of a user's file as pages, SVG files and terminals can show it: control characters and the like,
-    which XML forbids and terminals obey, become �."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", text)
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:

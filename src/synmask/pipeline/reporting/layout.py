@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
+from synmask.pipeline.display import pipes, plain
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
-from synmask.pipeline.markdown import pipes, plain
 
 WIDEST = 8  # columns of numbers
 LATEX = {

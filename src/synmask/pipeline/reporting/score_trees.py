@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.arguments import BY_HAND, RunJson, TrainJson
+from synmask.pipeline.display import aligned
 from synmask.pipeline.evaluation.parseval import evaluate_files
 from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.files import all_writing, json_text
 from synmask.pipeline.owner import check_part, checksums
-from synmask.pipeline.reporting.columns import aligned
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
 

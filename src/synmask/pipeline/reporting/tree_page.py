@@ -12,9 +12,10 @@ from rich.cells import cell_len
 from synmask.pipeline.arguments import Json, OneOrMore, together
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.config.run_info import RunInfo
+from synmask.pipeline.display import shown
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.owner import check_part
-from synmask.pipeline.reporting.html import part, render, shown, spread
+from synmask.pipeline.reporting.html import part, render, spread
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,
     Drawing,

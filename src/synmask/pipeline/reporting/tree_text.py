@@ -2,8 +2,7 @@
 
 from rich.cells import cell_len
 
-from synmask.pipeline.reporting.columns import filled
-from synmask.pipeline.reporting.html import shown
+from synmask.pipeline.display import filled, shown
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
 

@@ -17,7 +17,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Resources, RunSettings
 from synmask.pipeline.config.table_plan import expected_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
-from synmask.pipeline.reporting.columns import aligned
+from synmask.pipeline.display import aligned
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total, used_parameters
