@@ -314,7 +314,7 @@ def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypa
     assert len(error) < 200
 
 
-def test_trees_that_are_not_there_are_made_by_a_command(capsys, tmp_path, monkeypatch):
+def test_trees_that_are_not_there_or_another_runs_are_not_drawn(capsys, tmp_path, monkeypatch):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     shutil.copytree(ROOT / "config", tmp_path / "config")
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
@@ -325,6 +325,12 @@ def test_trees_that_are_not_there_are_made_by_a_command(capsys, tmp_path, monkey
     with pytest.raises(SystemExit):
         main(["tree", "--system", "grammar", "--number", "5"])
     assert "make it with: snakemake results/demo/de-en/grammar/seed1/trees.jsonl\n" in capsys.readouterr().err
+    other = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 2}
+    (run / "trees.json").write_text(json.dumps({"run": other}))
+    (run / "trees.jsonl").write_text('{"tokens": ["a"], "distances": [], "eos_distance": 1}\n')
+    with pytest.raises(SystemExit):
+        main(["tree", "--system", "grammar", "--number", "1"])
+    assert "seed1/trees.json: of another run (seed 2, here 1)" in capsys.readouterr().err
 
 
 def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -14,6 +14,7 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import check_named, laid_over
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.owner import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
@@ -79,6 +80,7 @@ def tree(
                 raise UserError(
                     f"{path}: no such file; make it with: {_made_by(path, configfile) if system else bpe}"
                 )
+            check_part(path, _run_of(path) if system else {})
         top, induced = numbered(number, gold, parses)
     try:
         sentence = sentence_of(top, induced)
@@ -125,6 +127,14 @@ def _models(
         models[system if label in models else label] = model
     gold = config.gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
+
+
+def _run_of(path: Path) -> dict[str, Any]:
+    """The run whose folder a file of results/ is in (`run_file`)."""
+    corpus, direction, system, seed, _ = path.parts[-5:]
+    return {
+        "corpus": corpus, "direction": direction, "system": system, "seed": int(seed.removeprefix("seed")),
+    }  # fmt: skip
 
 
 def _made_by(path: Path, files: Sequence[Path]) -> str:
