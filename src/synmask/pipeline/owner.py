@@ -98,7 +98,7 @@ def read_record(
     Older versions and steps by hand say less; what they do not say is not checked.
 
     Args:
-        parts: files that it has the checksums of; those that do not exist do not count.
+        parts: files that it has the checksums of; those that do not exist, or not beside it, do not count.
         run: the run that reads it; `train`: its train.json.
 
     Raises:
@@ -109,7 +109,7 @@ def read_record(
     if whose:
         check_owner(path, {"run": whose}, named(run))
     for part in parts:
-        known = (sums or {}).get(_name(part, path))
+        known = (sums or {}).get(_name(part, path)) if part.parent == path.parent else None
         if known and part.exists() and sha256(part) != known:
             raise UserError(f"{part}: not what {path.name} was written with; make both again")
     trained = train and read_object(train).get("training")
