@@ -25,7 +25,7 @@ from synmask.pipeline.export.card import model_card
 from synmask.pipeline.reporting import figures
 from synmask.pipeline.reporting.layout import Layout, Value, escape, literal, note_parts, write_tables
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN
+from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN, SIGNATURES
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
@@ -156,9 +156,8 @@ def test_notes_take_labels_as_they_are():
     plan = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
     plan |= {"sweep": False, "notes": [], "files": [], "title": ""}
     plan["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
-    runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(
-        columns=[*RUN, *COSTS, *OUTPUTS, "overlap", "bleu_tokenised"]
-    )
+    columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "bleu_tokenised"]
+    runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(columns=columns)
     nothing = Published(papers={}, systems={}, results=())
     missing, bad, *_ = notes(plan, nothing, [], runs, make="snakemake t")[1:]
     assert note_parts(missing)[1::2] == ["snakemake t"]
