@@ -23,7 +23,7 @@ from synmask.pipeline.translation.transformer import TokenEncoder
 HEAD = "task"  # fairseq's name for the classification head
 
 
-class _Head(RobertaLMHead):
+class _WordHead(RobertaLMHead):
     """fairseq's head over the vocabulary; its largest product, too, is `bf16.computed`."""
 
     def forward(self, features: Tensor, masked_tokens: Tensor | None = None, **_: Any) -> Tensor:
@@ -41,7 +41,7 @@ class _Encoder(RobertaEncoder):
         return encoder
 
     def build_lm_head(self, *args: Any, **kwargs: Any) -> RobertaLMHead:
-        head = _Head(*args, **kwargs)
+        head = _WordHead(*args, **kwargs)
         head.dense = faster(head.dense)
         return head
 
