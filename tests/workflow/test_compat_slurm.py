@@ -129,7 +129,7 @@ class Upstream:
     def run_jobs(self, jobs):
         self.submitted += jobs
 
-    def report_job_error(self, job_info, msg=None, **kwargs):
+    def report_job_error(self, job_info, msg=None, aux_logs=(), **kwargs):
         self.errors.append(msg)
 
 
@@ -137,9 +137,10 @@ class Upstream:
 def reported(tmp_path):
     """The consequences when SLURM says so of a training whose log ends like that: submissions, errors, the attempt."""
 
-    def report(state, last, number="7", retries=3, failures=0):
-        log = tmp_path / "train.log"
-        log.write_text(f"epoch 1/6 done\n{last}\n")
+    def report(state, last, number="7", retries=3, failures=0, slurm=""):
+        log, slurm_log = tmp_path / "train.log", tmp_path / "7.log"
+        log.write_text(last and f"epoch 1/6 done\n{last}\n")
+        slurm_log.write_text(slurm)
         job = Job(
             rule=SimpleNamespace(name="train"), is_group=lambda: False, log=[str(log)], resources={"runtime": 30},
             output=["results/demo/de-en/grammar/seed1/train.json"], threads=1, attempt=1, restart_times=retries,
@@ -151,7 +152,8 @@ def reported(tmp_path):
         executor.failures = Counter({job: failures})
         executor.logger = logging.getLogger("slurm")
         message = f"SLURM-job '{number}' failed, SLURM status is: '{state}'. "
-        executor.report_job_error(SimpleNamespace(job=job, external_jobid=number), message)
+        info = SimpleNamespace(job=job, external_jobid=number)
+        executor.report_job_error(info, message, aux_logs=[str(slurm_log)])
         return executor.submitted == [job], executor.errors, job.attempt
 
     return report
@@ -177,9 +179,15 @@ def test_only_a_failure_that_more_can_help_has_the_next_attempt_ask_for_more(rep
 
 
 def test_a_training_without_time_for_an_update_is_not_tried_again(reported):
-    again, errors, attempt = reported("FAILED", f"grammar/seed1: {STOPPED_BEFORE}")
-    assert (again, attempt) == (False, 4)
-    assert "raise `resources.runtime`" in errors[0]
+    signalled = "slurmstepd-node1: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-27T04:47:52 ***\n"
+    for last in (f"grammar/seed1: {STOPPED_BEFORE}", ""):  # the second while it loads
+        again, errors, attempt = reported("FAILED", last, slurm=signalled)
+        assert (again, attempt) == (False, 4)
+        assert errors[0].endswith(": its 30 minutes were too few for one update")
+        assert "raise `resources.runtime`" in errors[0]
+    assert reported("FAILED", "", slurm=f"slurmstepd: error: exceeded memory limit\n{signalled}")[2] == 1
+    assert reported("FAILED", "")[2] == reported("FAILED", "Traceback", slurm=signalled)[2] == 1
+    assert reported("CANCELLED", "", slurm=signalled)[:2] == (False, [f"{CANCELLED}\n{signalled.strip()}"])
 
 
 def test_a_refused_job_is_not_tried_again(reported):

@@ -77,6 +77,22 @@ def test_a_small_model_is_bound_by_its_calls(tmp_path):
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
+@pytest.mark.parametrize(("system", "seconds"), [("transformer", 0.441), ("grammar", 0.611)])
+def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system, seconds):
+    """docs/performance.md: seconds of a step of multi30k-small on 1,024 tokens; bf16 takes 0.57 and 0.80 of stock fairseq's 0.517."""
+    page = (ROOT / "docs/performance.md").read_text()
+    assert re.search(rf"\| {system} \| [\d.]+ M \| {seconds} \|", page)
+    steps = 29000 * 15.5 * 10 / (2000 * 0.85)
+    plain = clock(tmp_path).training("multi30k-small", "de-en", system).cores
+    assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
+    values = read_all(project_files(ROOT))
+    values["corpora"]["multi30k-small"]["training"]["precision"] = "bf16"
+    bf16 = Clock(load(values), tmp_path).training("multi30k-small", "de-en", system).cores
+    assert bf16 / plain == pytest.approx(
+        {"transformer": 0.57, "grammar": 0.80}[system] * 0.517 / seconds, rel=0.02
+    )
+
+
 def test_more_layers_and_epochs_take_longer(tmp_path):
     plain = clock(tmp_path).training("multi30k", "de-en", "grammar")
     epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).training(
@@ -117,9 +133,10 @@ def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
     here = Clock(load(values), tmp_path)
     assert here.training("mine", "de-en", "grammar").gpu is None
-    (tmp_path / "train.en").write_text("a\n" * 160239)
+    (tmp_path / "train.en").write_text(f"{'a' * 89}\n" * 1000)  # 20 sub-words and an end per pair
     found = Clock(here.config, tmp_path).training("mine", "de-en", "grammar")
-    assert found == clock(tmp_path).training("iwslt14", "de-en", "grammar")
+    like = clock(tmp_path, iwslt14={"pairs": {"train": 1000}}).training("iwslt14", "de-en", "grammar")
+    assert found.cores == pytest.approx(like.cores * 21 / 24.9)
 
 
 def test_a_truncated_text_has_no_size(tmp_path):
@@ -135,7 +152,7 @@ def test_fine_tunings_take_the_paper_s_hours(tmp_path):
     tasks = here.config.benchmarks["glue"].tasks
     assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7, rel=0.02)
     assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(250 * 0.041 / 3600)
-    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.11 / 3600)
+    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.165 / 3600, rel=0.01)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
     assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
 
@@ -158,7 +175,7 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     (tmp_path / "train.en").write_text("x" * 90_000)
     found = here.pretraining("roberta-demo")
     assert found.gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
-    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.11 / 3600)
+    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.11 / 3600, rel=0.3)
     ran(tmp_path, "weights/roberta-demo", 1800, "CPU", threads=4)
     assert here.pretraining("roberta-demo").cores == 2.0
     assert here.pretraining("roberta-demo").measured == ("CPU",)

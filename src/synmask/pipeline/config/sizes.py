@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from collections.abc import Callable
 
 from synmask.pipeline.config.schema import Config
 
@@ -14,14 +15,19 @@ def number_of_pairs(config: Config, corpus: str, language: str) -> int | None:
     entry = config.corpora[corpus]
     number = entry.generate.train if entry.generate else entry.pairs.get("train")
     if number is None and entry.files:
-        number = _lines(*config.raw_files(corpus, "train", language))
+        number = _total(*config.raw_files(corpus, "train", language), lambda line: 1)
     return sum(number) // 2 if isinstance(number, tuple) else number
 
 
-def _lines(path: str) -> int | None:
-    """Number of lines of a text (.gz or plain); None if it cannot be read."""
+def bytes_of_text(config: Config, corpus: str, language: str) -> int | None:
+    """The size of the training text in `language`, unpacked; None if it cannot be read."""
+    return _total(*config.raw_files(corpus, "train", language), len)
+
+
+def _total(path: str, of: Callable[[bytes], int]) -> int | None:
+    """The sum of this number of each line of a text (.gz or plain); None if it cannot be read."""
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            return sum(1 for _ in file)
+            return sum(map(of, file))
     except (OSError, EOFError, zlib.error):
         return None

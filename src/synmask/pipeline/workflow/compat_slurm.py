@@ -242,12 +242,18 @@ def _executor(plugin: Any) -> type:
                 line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")
             ]
             reason = ended(msg, dict.fromkeys(lines), job, self.site)
-            if STOPPED_BEFORE in self._last_line(job) and state_of(msg) != "CANCELLED":
+            if state_of(msg) != "CANCELLED" and self._untrained(job, reason):
+                too_few = f"its {minutes_of(job, self.site)} minutes were too few for one update"
                 job.attempt = job.restart_times + 1
-                too_few = f"{requested(job, self.site)} are too few to train"
                 return f"{reason}\nraise {is_set_in(job, 'runtime')}: {too_few}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
             return reason, [] if written or ", over its " in reason else logs
+
+        def _untrained(self, job: Any, reason: str) -> bool:
+            """Whether a training was sent a signal before its first update, perhaps while it loaded."""
+            last = self._last_line(job)
+            stopped = "CANCELLED" in reason and "memory" not in reason  # as SLURM's log says
+            return STOPPED_BEFORE in last or (is_training(job) and not last and stopped)
 
         async def sleep(self) -> None:
             """Until the next question for states, or until Snakemake ends."""

@@ -16,7 +16,7 @@ from synmask.pipeline.config.benchmarks import Pretrain, RobertaSize
 from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
-from synmask.pipeline.config.sizes import number_of_pairs
+from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.paths import RUN, TUNED, WEIGHTS, existing, filled
 
@@ -57,6 +57,7 @@ class Work:
     parameters: int
     guide: str = "none"
     times: float = 1.0
+    precision: str = "fp32"
 
     def hours(self, machine: str) -> float | None:
         """On this machine of the reference: a GPU, or a core of a CPU."""
@@ -65,8 +66,10 @@ class Work:
         known = REFERENCE[machine]
         measured = self.guide if self.guide in known["seconds"] else "none"  # a user's own guide is not
         like = REFERENCE["like"].get(self.guide, {"guide": measured, "times": 1.0})
-        size = (self.tokens / known["tokens"]) * (self.parameters / PARAMETERS)
-        step = max(known["seconds"][like["guide"]] * size, known["least"][like["guide"]])
+        larger = self.parameters / PARAMETERS
+        size = (self.tokens / known["tokens"]) * (larger if larger > 1 else larger ** known["power"])
+        seconds = known["seconds"][like["guide"]] * size * known["times"].get(self.precision, 1.0)
+        step = max(seconds, known["least"][like["guide"]])
         return self.steps * step * like["times"] * self.times / 3600
 
 
@@ -174,7 +177,8 @@ class Clock:
         subwords, tokens = self._subwords(corpus, direction), training.batch.tokens
         steps = None if subwords is None else subwords * training.max_epochs / (tokens * REFERENCE["filled"])
         parameters = used_parameters(self.config.model_of(corpus, system), entry.bpe.merges)
-        return Work(steps, tokens, parameters, "none" if part else self.config.systems[system].guide)
+        guide = "none" if part else self.config.systems[system].guide
+        return Work(steps, tokens, parameters, guide, precision=training.precision)
 
     def _shape(self, weights: str) -> RobertaSize:
         """The sizes of a RoBERTa; RoBERTa-base's if only its files say them, which may be missing still."""
@@ -190,9 +194,12 @@ class Clock:
         if prepared.exists():
             text = prepared.read_bytes()
             return text.count(b" ") + 2 * text.count(b"\n")
-        pairs = number_of_pairs(self.config, corpus, target)
-        name = self.config.corpora[corpus].download or corpus
-        return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
+        pairs, entry = number_of_pairs(self.config, corpus, target), self.config.corpora[corpus]
+        if pairs is not None and entry.files and not entry.url:  # the user's own
+            size = bytes_of_text(self.config, corpus, target)
+            return size and pairs + size / REFERENCE["bytes"]
+        per_pair = REFERENCE["subwords"].get(entry.download or corpus, REFERENCE["other"])
+        return None if pairs is None else pairs * per_pair
 
 
 def as_text(hours: float) -> str:
