@@ -12,6 +12,7 @@ from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
+from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, Hours, as_text, total
 
@@ -144,7 +145,7 @@ def test_a_truncated_text_has_no_size(tmp_path):
     files = {part: str(tmp_path / f"{part}.{{language}}.gz") for part in ("train", "valid", "test")}
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-10])
-    assert Clock(load(values), tmp_path).number_of_pairs("mine", "en") is None
+    assert number_of_pairs(load(values), "mine", "en") is None
 
 
 def test_fine_tunings_take_the_paper_s_hours(tmp_path):
