@@ -11,7 +11,7 @@ rule tokenise:
         PAIR / "logs/tokenise.{split}.{language}.log",
     group:
         "text"
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **preparing("tokenise"),
     params:
@@ -78,7 +78,7 @@ rule apply_bpe:
     priority: 1
     group:
         "text"
-    threads: JOBS.resource("threads")
+    threads: given(JOBS.resource, "threads")
     resources:
         **preparing("apply_bpe"),
     params:
