@@ -93,7 +93,7 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
         (bare / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(bare))
     done = project.start("--profile", "slurm", "results/demo/raw/train.de")
-    output = done.communicate(timeout=60)[0]
+    output = done.communicate()[0]
     assert done.returncode == 1
     assert output.splitlines()[-1].startswith(
         "no sbatch, squeue, scancel on PATH: give this command on a login node"
