@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from synmask import bf16
+from synmask.bf16 import computed
 from synmask.processor import CPU
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
@@ -55,7 +55,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     Where `processor.CPU` says so, oneDNN computes the products of forward and backward. Under autocast, as
     torch's, in its type.
     """
-    return bf16.computed(_linear, x, weight, bias)
+    return computed(_linear, x, weight, bias)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
