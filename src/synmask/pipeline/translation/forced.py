@@ -8,10 +8,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from synmask.pipeline.evaluation.records import PROBABILITY
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches, encoded
+
+# Those of evaluation.records.PROBABILITY; a test compares both. Code of scores then decodes nothing again.
+COLUMNS = ["log_probability", "tokens"]
 
 
 def encoded_references(path: Path, model: Any, task: Any, sentences: int) -> list[torch.Tensor]:
@@ -42,6 +44,6 @@ def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> lis
 
 
 def write_probabilities(handle: Any, values: Sequence[float], references: Sequence[torch.Tensor]) -> None:
-    """Write `PROBABILITY` of each reference as CSV."""
+    """Write `COLUMNS` of each reference as CSV."""
     rows = zip(values, map(len, references), strict=True)
-    csv.writer(handle, lineterminator="\n").writerows([PROBABILITY, *rows])
+    csv.writer(handle, lineterminator="\n").writerows([COLUMNS, *rows])
