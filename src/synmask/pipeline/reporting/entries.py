@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.owner import check_owner, read_record
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
@@ -163,9 +163,10 @@ def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime |
     path = folder / "scores.json"
     if not path.exists():
         return {}, None
-    scores = read_record(path, [folder / TRANSLATED, folder / "sentences.csv"])
-    if not isinstance(scores.get("scores"), dict):
+    scores = read_json(path)
+    if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
+    read_record(path, [folder / TRANSLATED, folder / "sentences.csv"])
     check_owner(path, {"run": scores}, run)
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
     return scores, datetime.fromtimestamp(written, UTC) if written else None
