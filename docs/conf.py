@@ -24,7 +24,7 @@ include_patterns = [
     "benchmarks/README.md",
     "tests/README.md",
     "studies/multi30k/*.md",
-    "studies/multi30k-confirmation/README.md",  # not the registration: it stays as it was, with old links
+    "studies/multi30k/registered/README.md",  # not the registration: it stays as it was, with old links
 ]
 exclude_patterns = [".*", "src", "site", "data", "build"]
 external_toc_path = "docs/_toc.yml"  # the navigation

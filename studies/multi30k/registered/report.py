@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The tables of the registered report (README.md), from the runs and from verdict.csv and secondary.csv, which lie beside this file.
+
+python studies/multi30k/registered/report.py RUNS
+
+RUNS holds the unpacked archive. Prints Markdown.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pandas as pd
+
+from synmask.pipeline.evaluation.significance import over_seeds
+from synmask.pipeline.files import read_json
+from synmask.pipeline.reporting.layout import pipes, probability, signed
+
+CORPUS, DIRECTION = "multi30k-confirmation", "de-en"
+GRAMMAR, RIVALS = "grammar", ["transformer", "transformer-mlm", "transformer-wide-small"]
+SYSTEMS = [*RIVALS, GRAMMAR]
+SETS = {
+    "flickr2016": "2016 Flickr",
+    "flickr2017": "2017 Flickr",
+    "coco2017": "2017 MSCOCO",
+    "flickr2018": "2018 Flickr",
+}
+METRICS = {
+    "sacrebleu": "sacreBLEU",
+    "chrf": "chrF",
+    "perplexity": "perplexity",
+    "f1_words": "F1",
+}
+Score = Callable[[dict[str, Any]], float]  # of a run's scores.json
+Run = tuple[str, int]  # system, seed
+
+
+def read_runs(folder: Path) -> dict[Run, dict[str, Any]]:
+    """Each run's scores.json."""
+    systems = folder / CORPUS / DIRECTION
+    paths = sorted(path for system in SYSTEMS for path in (systems / system).glob("seed*/scores.json"))
+    return {
+        (path.parts[-3], int(path.parent.name.removeprefix("seed"))): read_json(path) for path in paths
+    }
+
+
+def contrasts(name: str) -> list[dict[str, Any]]:
+    return pd.read_csv(Path(__file__).with_name(name)).to_dict("records")
+
+
+def tested(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Each contrast with both p-values, the corrected one and the verdict; the test against the paper's gain has its own row."""
+    lines = []
+    for row in rows:
+        name = f"`{row['system']}` − `{row['rival']}`, {METRICS[row['metric']]}"
+        difference = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
+        p = [f"{row[key]:.4f}" for key in ("p_test_set", "p_seeds", "p")]
+        lines.append([name, difference, *p, f"**{row['verdict']}**"])
+        if not pd.isna(row["gain"]):
+            p = [f"{row[key]:.4f}" for key in ("p_gain_test_set", "p_gain_seeds")]
+            lines.append([f"the same, against {signed(row['gain'])}", "", *p, "–", ""])
+    heads = ["Contrast", "Difference [95% interval]", "p, sentences", "p, seeds", "p, corrected", "Verdict"]
+    return pipes(heads, "lrrrrl", lines)
+
+
+def needed(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Of each open contrast, the seeds per system that Welch's test would need."""
+    open_ones = [row for row in rows if row["verdict"] == "cannot tell"]
+    lines = [
+        [f"`{row['system']}` − `{row['rival']}`, {METRICS[row['metric']]}", f"{row['needed']:.0f}"]
+        for row in open_ones
+    ]
+    return pipes(["Contrast", "Seeds per system"], "lr", lines) if lines else []
+
+
+def by_machine(runs: dict[Run, dict[str, Any]]) -> list[str]:
+    """The primary differences on each kind of machine, without a test."""
+    kinds: dict[str, list[int]] = {}
+    for seed in sorted({seed for _, seed in runs}):
+        found = {machine(runs[system, seed]) for system in SYSTEMS}
+        (kind,) = found  # the four systems of a seed are made on one machine
+        kinds.setdefault(kind, []).append(seed)
+    lines = []
+    for kind, seeds in {**kinds, "all": sorted({seed for _, seed in runs})}.items():
+        cells = [
+            signed(difference(runs, rival, score(metric), seeds))
+            for rival, metric in [*((rival, "sacrebleu") for rival in RIVALS), ("transformer", "perplexity")]
+        ]
+        lines.append([kind, listed(seeds), *cells])
+    heads = ["Machine, precision", "Seeds", *(f"− `{rival}`, BLEU" for rival in RIVALS), "− `transformer`, perplexity"]
+    return pipes(heads, "llrrrr", lines)
+
+
+def machine(run: dict[str, Any]) -> str:
+    """The GPU or the processor, and the precision of training."""
+    device = run["processor"] if run["device"] == "CPU" else run["device"]
+    return f"{device}, {run['settings']['training']['precision']}"
+
+
+def listed(seeds: Sequence[int]) -> str:
+    """11 and 20; 12 to 19"""
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]} to {seeds[-1]}"
+    return " and ".join(map(str, seeds))
+
+
+def score(metric: str, of_set: str = "") -> Score:
+    """How a metric is read: on all sentences of the test set, or on those of one of its sets."""
+    if of_set:
+        return lambda run: run["test_sets"][of_set][metric]
+    if metric == "perplexity":
+        return lambda run: run["perplexity"]["test"]
+    return lambda run: run["scores"]["test"][metric]
+
+
+def scores(runs: dict[Run, dict[str, Any]], system: str, read: Score, seeds: Sequence[int] = ()) -> list[float]:
+    return [read(run) for (name, seed), run in runs.items() if name == system and (not seeds or seed in seeds)]
+
+
+def difference(runs: dict[Run, dict[str, Any]], rival: str, read: Score, seeds: Sequence[int]) -> float:
+    return fmean(scores(runs, GRAMMAR, read, seeds)) - fmean(scores(runs, rival, read, seeds))
+
+
+def measures() -> Iterator[tuple[str, Score]]:
+    """The secondary measures, and, for comparison, the primary ones."""
+    for metric in ("sacrebleu", "chrf", "perplexity"):
+        yield f"{METRICS[metric]}, all", score(metric)
+        for of_set, name in SETS.items():
+            yield f"{METRICS[metric]}, {name}", score(metric, of_set)
+
+
+def means(runs: dict[Run, dict[str, Any]]) -> list[str]:
+    """Mean ± standard deviation over the seeds."""
+    lines = []
+    for name, read in measures():
+        found = [scores(runs, system, read) for system in SYSTEMS]
+        lines.append([name, *(f"{fmean(one):.2f} ± {stdev(one):.2f}" for one in found)])
+    return pipes(["Measure", *(f"`{system}`" for system in SYSTEMS)], "l" + "r" * len(SYSTEMS), lines)
+
+
+def differences(runs: dict[Run, dict[str, Any]]) -> list[str]:
+    """The grammar's differences with Welch's 95% intervals."""
+    lines = []
+    for name, read in measures():
+        effects = [over_seeds(scores(runs, GRAMMAR, read), scores(runs, rival, read)) for rival in RIVALS]
+        lines.append([name, *(f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]" for one in effects)])
+    heads = ["`grammar` minus", *(f"`{rival}`" for rival in RIVALS)]
+    return pipes(heads, "l" + "r" * len(RIVALS), lines)
+
+
+def report(folder: Path) -> str:
+    runs, primary, secondary = read_runs(folder), contrasts("verdict.csv"), contrasts("secondary.csv")
+    parts = {
+        "### The four primary contrasts": tested(primary),
+        "### Seeds that the open contrasts would need": needed(primary),
+        "### By kind of machine, without a test": by_machine(runs),
+        "### Secondary: trees": tested(secondary),
+        "### Secondary: means and standard deviations over the seeds": means(runs),
+        "### Secondary: differences with their 95% intervals, without a test": differences(runs),
+    }
+    return "\n".join("\n".join([head, "", *lines, ""]) for head, lines in parts.items() if lines)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} RUNS")
+    print(report(Path(sys.argv[1])), end="")
