@@ -1,4 +1,4 @@
-"""README's picture: six contrasts of verdict.csv, which lies beside this file.
+"""README's picture: three contrasts of registered/verdict.csv and five of verdict.csv, which lie beside this file.
 
 python studies/multi30k/summary.py > studies/multi30k/summary.svg
 """
@@ -6,8 +6,12 @@ python studies/multi30k/summary.py > studies/multi30k/summary.svg
 import csv
 from pathlib import Path
 
-BLEU = [
+REGISTERED = [
     ("Grammar against Transformer, De→En", "grammar", "transformer", "de-en", "sacrebleu"),
+    ("… with the same masking and loss", "grammar", "transformer-mlm", "de-en", "sacrebleu"),
+    ("… with as many parameters", "grammar", "transformer-wide-small", "de-en", "sacrebleu"),
+]
+BLEU = [
     ("Grammar against Transformer, En→De", "grammar", "transformer", "en-de", "sacrebleu"),
     ("Grammar against StructFormer, De→En", "grammar", "structformer", "de-en", "sacrebleu"),
     ("Grammar against PASCAL, De→En", "grammar", "pascal", "de-en", "sacrebleu"),
@@ -22,9 +26,10 @@ F1 = [
         "f1_words",
     ),
 ]
-PANELS = [  # head, contrasts, the ends of the axis, its ticks
-    ("Multi30k, small model: difference in BLEU", BLEU, (-1.5, 3.5), range(-1, 4)),
-    ("Difference in F1 from right-branching trees", F1, (-35.0, 35.0), range(-30, 31, 15)),
+PANELS = [  # head, file, contrasts, the ends of the axis, its ticks
+    ("Registered, Multi30k, ten seeds: BLEU", "registered/verdict.csv", REGISTERED, (-1.5, 3.5), range(-1, 4)),
+    ("Exploratory, three to five seeds: BLEU", "verdict.csv", BLEU, (-1.5, 3.5), range(-1, 4)),
+    ("Exploratory: F1 above right-branching trees", "verdict.csv", F1, (-35.0, 35.0), range(-30, 31, 15)),
 ]
 WIDTH, ROW = 900, 26  # in px
 LEFT, RIGHT, NUMBERS, VERDICT = 320, 540, 556, 775  # intervals are drawn between LEFT and RIGHT
@@ -40,8 +45,8 @@ text { fill: #e6edf3; } .grid { stroke: #3d444d; } .zero { stroke: #9198a1; }
 """
 
 
-def contrasts() -> dict[tuple[str, ...], dict[str, str]]:
-    with Path(__file__).with_name("verdict.csv").open(encoding="utf-8", newline="") as file:
+def contrasts(file_name: str) -> dict[tuple[str, ...], dict[str, str]]:
+    with (Path(__file__).parent / file_name).open(encoding="utf-8", newline="") as file:
         return {
             (row["system"], row["rival"], row["direction"], row["metric"]): row
             for row in csv.DictReader(file)
@@ -58,10 +63,10 @@ def paper(x: float, y: float) -> str:
 
 
 def panel(
-    head: str, shown: list[tuple[str, ...]], ends: tuple[float, float], ticks: range, y: int
+    head: str, file_name: str, shown: list[tuple[str, ...]], ends: tuple[float, float], ticks: range, y: int
 ) -> list[str]:
     """The contrasts under `head`, drawn below `y`, on an axis with `ticks`."""
-    rows = contrasts()
+    rows = contrasts(file_name)
 
     def x(value: str | float) -> float:
         return LEFT + (float(value) - ends[0]) / (ends[1] - ends[0]) * (RIGHT - LEFT)
@@ -101,8 +106,8 @@ def draw() -> str:
         f'<text x="{VERDICT}" y="18">the claim</text>',
     ]
     y = ROW
-    for head, shown, ends, ticks in PANELS:
-        parts += panel(head, shown, ends, ticks, y)
+    for head, file_name, shown, ends, ticks in PANELS:
+        parts += panel(head, file_name, shown, ends, ticks, y)
         y += ROW * (len(shown) + 2)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}">\n'

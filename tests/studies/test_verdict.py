@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "studies/multi30k"
+REGISTERED = SHIPPED / "registered"
 CLAIMS = """
 corpus: demo
 claims:
@@ -124,17 +126,44 @@ def test_claims_of_several_contrasts():
     assert claim_verdict(["holds", "cannot tell", "does not hold"]) == "does not hold"
 
 
-def test_every_number_of_the_documentation(tmp_path):
+@pytest.fixture
+def unpacked(tmp_path):
+    """Unpacks a study's runs into `tmp_path`."""
+
+    def unpack(study):
+        with tarfile.open(study / "runs.tar.xz") as packed:
+            packed.extractall(tmp_path, filter="data")
+            assert not any(name.endswith(("trees.jsonl", "distribution.json")) for name in packed.getnames())
+        return tmp_path
+
+    return unpack
+
+
+def block(study, name):
+    """What stands between the marks of this name in a study's README."""
+    page = (study / "README.md").read_text(encoding="utf-8")
+    return page.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
+
+
+def test_every_number_of_the_documentation(unpacked):
     """The study's table and CSV files have what the shipped runs say, to the byte."""
-    with tarfile.open(SHIPPED / "runs.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
-        assert not any(name.endswith(("trees.jsonl", "distribution.json")) for name in packed.getnames())
-    write_verdict(SHIPPED / "claims.yaml", tmp_path, tmp_path / "verdict")
-    page = (SHIPPED / "README.md").read_text()
-    shown = page.split("<!-- verdict -->\n")[1].split("<!-- end of verdict -->")[0]
-    assert shown == (tmp_path / "verdict.md").read_text()
-    assert (SHIPPED / "verdict.csv").read_text() == (tmp_path / "verdict.csv").read_text()
-    assert (SHIPPED / "runs.csv").read_text() == (tmp_path / "verdict.runs.csv").read_text()
+    runs = unpacked(SHIPPED)
+    write_verdict(SHIPPED / "claims.yaml", runs, runs / "verdict")
+    assert block(SHIPPED, "verdict") == (runs / "verdict.md").read_text()
+    assert (SHIPPED / "verdict.csv").read_text() == (runs / "verdict.csv").read_text()
+    assert (SHIPPED / "runs.csv").read_text() == (runs / "verdict.runs.csv").read_text()
+
+
+def test_every_number_of_the_registered_report(unpacked):
+    """The same of the registered part."""
+    runs = unpacked(REGISTERED)
+    for name, claims in (("verdict", "claims"), ("secondary", "secondary")):
+        write_verdict(REGISTERED / f"{claims}.yaml", runs, runs / name)
+        assert (REGISTERED / f"{name}.csv").read_text() == (runs / f"{name}.csv").read_text()
+    assert (REGISTERED / "runs.csv").read_text() == (runs / "verdict.runs.csv").read_text()
+    script = [sys.executable, REGISTERED / "report.py", runs]
+    told = subprocess.run(script, capture_output=True, check=True, text=True, env=os.environ | {"PYTHONUTF8": "1"})
+    assert block(REGISTERED, "report") == told.stdout
 
 
 def test_packed_runs_say_the_same_and_hold_no_words(runs):
