@@ -1,4 +1,4 @@
-"""README's picture: three contrasts of registered/verdict.csv and five of verdict.csv, which lie beside this file.
+"""README's picture: three contrasts of registered/verdict.csv and five of verdict.csv.
 
 python studies/multi30k/summary.py > studies/multi30k/summary.svg
 """
@@ -27,7 +27,13 @@ F1 = [
     ),
 ]
 PANELS = [  # head, file, contrasts, the ends of the axis, its ticks
-    ("Registered, Multi30k, ten seeds: BLEU", "registered/verdict.csv", REGISTERED, (-1.5, 3.5), range(-1, 4)),
+    (
+        "Registered, Multi30k, ten seeds: BLEU",
+        "registered/verdict.csv",
+        REGISTERED,
+        (-1.5, 3.5),
+        range(-1, 4),
+    ),
     ("Exploratory, three to five seeds: BLEU", "verdict.csv", BLEU, (-1.5, 3.5), range(-1, 4)),
     ("Exploratory: F1 above right-branching trees", "verdict.csv", F1, (-35.0, 35.0), range(-30, 31, 15)),
 ]

@@ -213,9 +213,9 @@ def test_findings(runs):
         f"raises it by {masking[0]:.2f} to {masking[-1]:.2f}.",
     ]
     check(
-        text_of("studies/multi30k/README.md", end="## Method of test"),
+        text_of("studies/multi30k/README.md", "## The exploratory part", "## Method of test"),
         measured,
-        ["Both 95% intervals", "Six differences"],
+        ["Both 95% intervals"],
     )
 
 
@@ -317,33 +317,100 @@ def test_how_it_was_run(runs):
     check(text_of("studies/multi30k/README.md", "## How it was run"), measured, other)
 
 
-def test_first_screens(runs):
-    german = runs.seeds("grammar", f1())
+@pytest.fixture(scope="module")
+def registered():
+    """Both files of contrasts of the registered part: (rival, metric) → row; the F1 of its seeds' trees."""
+    folder, rows = ROOT / "studies/multi30k/registered", {}
+    for name in ("verdict", "secondary"):
+        with (folder / f"{name}.csv").open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                numbers = {
+                    key: float(row[key]) for key in ("difference", "low", "high", "mean", "rival_mean", "p")
+                }
+                rows[row["rival"], row["metric"]] = row | numbers
+    with (folder / "runs.csv").open(encoding="utf-8") as file:
+        trees = [float(row["f1_words"]) for row in csv.DictReader(file) if row["system"] == "grammar"]
+    return rows, trees
+
+
+def minus(value, digits=2):
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def interval(row, digits=2):
+    low, high = (minus(row[end], digits) for end in ("low", "high"))
+    return f"{minus(row['difference'], digits)} [{low}, {high}]"
+
+
+def test_the_registered_part(registered):
+    rows, trees = registered
+    assert len(trees) == 10
+    primary = [(rival, "sacrebleu") for rival in ("transformer", "transformer-mlm", "transformer-wide-small")]
+    table = [f"{interval(rows[one])}{', paper +1.18' * (not n)}" for n, one in enumerate(primary)]
+    table.append(interval(rows["transformer", "perplexity"], 3))
+    verdicts = [rows[one]["verdict"] for one in (*primary, ("transformer", "perplexity"))]
+    assert verdicts == ["does not hold", "cannot tell", "does not hold", "cannot tell"]
+    against_gain = (rows[primary[0]][key] for key in ("p_gain_test_set", "p_gain_seeds"))
+    assert max(map(float, against_gain)) < 0.0001
+    assert rows[primary[0]]["p"] > LEVEL > rows[primary[2]]["p"]
+    shown = [f"{cell} | {verdict} |" for cell, verdict in zip(table, verdicts, strict=True)]
+    shown += [interval(rows[kind, "f1_words"]) for kind in ("right-branching", "balanced")]
+    other = [
+        "four systems, ten seeds each, 3,532 test sentences of four sets",
+        "The paper's +1.18",
+        "(p < 0.0001)",
+    ]
+    other += ["more than three seeds could tell"]
+    check(text_of("studies/multi30k/README.md", "## The registered part", "## The exploratory"), shown, other)
+
+    lower, wider = rows[primary[0]], rows[primary[2]]
+    ends = " to ".join(minus(lower[end]) for end in ("low", "high"))
+    gains = [
+        f"The paper's {minus(float(lower['gain']))} BLEU over a Transformer is excluded "
+        f"({minus(lower['difference'])}, 95% interval {ends})",
+        f"scores {-wider['difference']:.2f} higher, significantly",
+        f"we cannot tell ({minus(rows[primary[1]]['difference'])})",
+    ]
+    gains[0] = gains[0].replace("The paper's", "the paper's")
+    other = [
+        "Four systems with ten seeds each",
+        "models of 6 to 8 million parameters",
+        "3,532 test sentences of four sets",
+    ]
+    other += ["one of the four sets"]
+    page = "studies/multi30k/registered/README.md"
+    check(text_of(page, "**No gain", "## Report"), gains, other)
+
+
+def test_first_screens(runs, registered):
+    rows, trees = registered
     systems = {direction: runs.systems(direction) for direction in (DE, EN)}
     made = [run for key, found in runs.files.items() if key[2] == "train.json" for run in found.values()]
     seeds = {len(found) for key, found in runs.files.items() if key[2] == "train.json"}
-    gains = [runs.contrast("grammar", "transformer", direction)["gain"] for direction in (DE, EN)]
-    tested = sum(row["gain"] != "" for row in runs.contrasts.values())
-    scores = runs.mean("grammar-noattention", f1()), *map(runs.trivial, ("right-branching", "balanced"))
-    below = runs.above("transformer", "grammar", direction=EN)
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
-    rows = {row.split(" | ")[0]: row.split(" | ") for row in page.splitlines() if row.startswith("| ")}
-    faster = [round(float(rows[f"| {tokens}"][4])) for tokens in (32, 128)]
+    times = {row.split(" | ")[0]: row.split(" | ") for row in page.splitlines() if row.startswith("| ")}
+    faster = [round(float(times[f"| {tokens}"][4])) for tokens in (32, 128)]
     systems_of = (
         f"{len(systems[DE])} systems De→En, {len({*systems[EN]} & {*systems[DE]})} of them En→De, too; "
         f"{len(made)} training runs, {min(seeds)} to {max(seeds)} seeds per system"
     )
+    lower, wider = rows["transformer", "sacrebleu"], rows["transformer-wide-small", "sacrebleu"]
+    above = rows["right-branching", "f1_words"]
+    f1_scores = above["mean"], above["rival_mean"], rows["balanced", "f1_words"]["rival_mean"]
     measured = [
+        f"The grammar scores {-lower['difference']:.2f} BLEU below a Transformer "
+        f"(95% interval {minus(lower['low'])} to {minus(lower['high'])}): "
+        f"the paper's gain of {float(lower['gain']):.2f} is excluded",
+        f"scores {-wider['difference']:.2f} above the grammar, significantly",
+        f"we cannot tell ({minus(rows['transformer-mlm', 'sacrebleu']['difference'])})",
+        "(F1 over words {:.0f}, {:.0f} and {:.0f})".format(*f1_scores),
+        f"between {min(trees):.0f} and {max(trees):.0f} by seed",
         systems_of,
-        f"The grammar scores {runs.above('grammar', 'transformer'):.2f} BLEU above",
-        f"and {below:.2f} below",
-        "the paper's gains of {:.2f} and {:.2f}; after correction for all {} gains".format(*gains, tested),
-        f"lies between {min(german):.0f} and {max(german):.0f}",
-        "(F1 over words {:.0f}, {:.0f} and {:.0f})".format(*scores),
+        f"German trees score {runs.mean('grammar-noattention', f1()):.0f}.",
         f"({runs.mean('grammar-noattention', BLEU):.2f}, the Transformer's {runs.mean('transformer', BLEU):.2f})",
         "O(n³) instead of O(n⁴): [{} times faster at 32 tokens, {} times at 128]".format(*faster),
     ]
-    other = ["(95% interval −0.67 to 0.82, De→En)"]  # tests/docs/test_readme.py
+    other = ["four systems, ten seeds each, 3,532 test sentences"]
     check(text_of("README.md", "## What was found", "## Run the paper"), measured, other)
 
 

@@ -162,7 +162,9 @@ def test_every_number_of_the_registered_report(unpacked):
         assert (REGISTERED / f"{name}.csv").read_text() == (runs / f"{name}.csv").read_text()
     assert (REGISTERED / "runs.csv").read_text() == (runs / "verdict.runs.csv").read_text()
     script = [sys.executable, REGISTERED / "report.py", runs]
-    told = subprocess.run(script, capture_output=True, check=True, text=True, env=os.environ | {"PYTHONUTF8": "1"})
+    told = subprocess.run(
+        script, capture_output=True, check=True, text=True, env=os.environ | {"PYTHONUTF8": "1"}
+    )
     assert block(REGISTERED, "report") == told.stdout
 
 

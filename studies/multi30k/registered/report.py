@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The tables of the registered report (README.md), from the runs and from verdict.csv and secondary.csv, which lie beside this file.
+"""The tables of the registered report (README.md), from the runs, verdict.csv and secondary.csv.
 
 python studies/multi30k/registered/report.py RUNS
 
-RUNS holds the unpacked archive. Prints Markdown.
+RUNS holds the unpacked archive; the CSV files lie beside this file. Prints Markdown.
 """
 
 import sys
@@ -16,7 +16,7 @@ import pandas as pd
 
 from synmask.pipeline.evaluation.significance import over_seeds
 from synmask.pipeline.files import read_json
-from synmask.pipeline.reporting.layout import pipes, probability, signed
+from synmask.pipeline.reporting.layout import pipes, signed
 
 CORPUS, DIRECTION = "multi30k-confirmation", "de-en"
 GRAMMAR, RIVALS = "grammar", ["transformer", "transformer-mlm", "transformer-wide-small"]
@@ -33,6 +33,7 @@ METRICS = {
     "perplexity": "perplexity",
     "f1_words": "F1",
 }
+DIGITS = {"perplexity": 3}  # of a difference; else 2
 Score = Callable[[dict[str, Any]], float]  # of a run's scores.json
 Run = tuple[str, int]  # system, seed
 
@@ -41,9 +42,7 @@ def read_runs(folder: Path) -> dict[Run, dict[str, Any]]:
     """Each run's scores.json."""
     systems = folder / CORPUS / DIRECTION
     paths = sorted(path for system in SYSTEMS for path in (systems / system).glob("seed*/scores.json"))
-    return {
-        (path.parts[-3], int(path.parent.name.removeprefix("seed"))): read_json(path) for path in paths
-    }
+    return {(path.parts[-3], int(path.parent.name.removeprefix("seed"))): read_json(path) for path in paths}
 
 
 def contrasts(name: str) -> list[dict[str, Any]]:
@@ -51,18 +50,28 @@ def contrasts(name: str) -> list[dict[str, Any]]:
 
 
 def tested(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Each contrast with both p-values, the corrected one and the verdict; the test against the paper's gain has its own row."""
+    """Each contrast with its p-values and verdict; the test against the paper's gain has a row of its own."""
     lines = []
     for row in rows:
         name = f"`{row['system']}` − `{row['rival']}`, {METRICS[row['metric']]}"
-        difference = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
-        p = [f"{row[key]:.4f}" for key in ("p_test_set", "p_seeds", "p")]
+        difference = interval(row["metric"], row["difference"], row["low"], row["high"])
+        p = [small(row[key]) for key in ("p_test_set", "p_seeds", "p")]
         lines.append([name, difference, *p, f"**{row['verdict']}**"])
         if not pd.isna(row["gain"]):
-            p = [f"{row[key]:.4f}" for key in ("p_gain_test_set", "p_gain_seeds")]
+            p = [small(row[key]) for key in ("p_gain_test_set", "p_gain_seeds")]
             lines.append([f"the same, against {signed(row['gain'])}", "", *p, "–", ""])
     heads = ["Contrast", "Difference [95% interval]", "p, sentences", "p, seeds", "p, corrected", "Verdict"]
     return pipes(heads, "lrrrrl", lines)
+
+
+def interval(metric: str, difference: float, low: float, high: float) -> str:
+    """−0.55 [−1.05, −0.04]"""
+    middle, *ends = (signed(value, DIGITS.get(metric, 2)) for value in (difference, low, high))
+    return f"{middle} [{', '.join(ends)}]"
+
+
+def small(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
 def needed(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -77,26 +86,32 @@ def needed(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def by_machine(runs: dict[Run, dict[str, Any]]) -> list[str]:
     """The primary differences on each kind of machine, without a test."""
-    kinds: dict[str, list[int]] = {}
+    kinds: dict[tuple[str, str], list[int]] = {}
     for seed in sorted({seed for _, seed in runs}):
         found = {machine(runs[system, seed]) for system in SYSTEMS}
         (kind,) = found  # the four systems of a seed are made on one machine
         kinds.setdefault(kind, []).append(seed)
     lines = []
-    for kind, seeds in {**kinds, "all": sorted({seed for _, seed in runs})}.items():
+    for kind, seeds in {**kinds, ("all", ""): sorted({seed for _, seed in runs})}.items():
         cells = [
             signed(difference(runs, rival, score(metric), seeds))
             for rival, metric in [*((rival, "sacrebleu") for rival in RIVALS), ("transformer", "perplexity")]
         ]
-        lines.append([kind, listed(seeds), *cells])
-    heads = ["Machine, precision", "Seeds", *(f"− `{rival}`, BLEU" for rival in RIVALS), "− `transformer`, perplexity"]
-    return pipes(heads, "llrrrr", lines)
+        lines.append([*kind, listed(seeds), *cells])
+    heads = [
+        "Machine",
+        "Training",
+        "Seeds",
+        *(f"− `{rival}`, BLEU" for rival in RIVALS),
+        "− `transformer`, perplexity",
+    ]
+    return pipes(heads, "lllrrrr", lines)
 
 
-def machine(run: dict[str, Any]) -> str:
+def machine(run: dict[str, Any]) -> tuple[str, str]:
     """The GPU or the processor, and the precision of training."""
     device = run["processor"] if run["device"] == "CPU" else run["device"]
-    return f"{device}, {run['settings']['training']['precision']}"
+    return device.replace("(R)", ""), run["settings"]["training"]["precision"]
 
 
 def listed(seeds: Sequence[int]) -> str:
@@ -115,26 +130,30 @@ def score(metric: str, of_set: str = "") -> Score:
     return lambda run: run["scores"]["test"][metric]
 
 
-def scores(runs: dict[Run, dict[str, Any]], system: str, read: Score, seeds: Sequence[int] = ()) -> list[float]:
-    return [read(run) for (name, seed), run in runs.items() if name == system and (not seeds or seed in seeds)]
+def scores(
+    runs: dict[Run, dict[str, Any]], system: str, read: Score, seeds: Sequence[int] = ()
+) -> list[float]:
+    return [
+        read(run) for (name, seed), run in runs.items() if name == system and (not seeds or seed in seeds)
+    ]
 
 
 def difference(runs: dict[Run, dict[str, Any]], rival: str, read: Score, seeds: Sequence[int]) -> float:
     return fmean(scores(runs, GRAMMAR, read, seeds)) - fmean(scores(runs, rival, read, seeds))
 
 
-def measures() -> Iterator[tuple[str, Score]]:
+def measures() -> Iterator[tuple[str, str, Score]]:
     """The secondary measures, and, for comparison, the primary ones."""
     for metric in ("sacrebleu", "chrf", "perplexity"):
-        yield f"{METRICS[metric]}, all", score(metric)
+        yield metric, f"{METRICS[metric]}, all", score(metric)
         for of_set, name in SETS.items():
-            yield f"{METRICS[metric]}, {name}", score(metric, of_set)
+            yield metric, f"{METRICS[metric]}, {name}", score(metric, of_set)
 
 
 def means(runs: dict[Run, dict[str, Any]]) -> list[str]:
     """Mean ± standard deviation over the seeds."""
     lines = []
-    for name, read in measures():
+    for _, name, read in measures():
         found = [scores(runs, system, read) for system in SYSTEMS]
         lines.append([name, *(f"{fmean(one):.2f} ± {stdev(one):.2f}" for one in found)])
     return pipes(["Measure", *(f"`{system}`" for system in SYSTEMS)], "l" + "r" * len(SYSTEMS), lines)
@@ -143,9 +162,9 @@ def means(runs: dict[Run, dict[str, Any]]) -> list[str]:
 def differences(runs: dict[Run, dict[str, Any]]) -> list[str]:
     """The grammar's differences with Welch's 95% intervals."""
     lines = []
-    for name, read in measures():
+    for metric, name, read in measures():
         effects = [over_seeds(scores(runs, GRAMMAR, read), scores(runs, rival, read)) for rival in RIVALS]
-        lines.append([name, *(f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]" for one in effects)])
+        lines.append([name, *(interval(metric, one.difference, one.low, one.high) for one in effects)])
     heads = ["`grammar` minus", *(f"`{rival}`" for rival in RIVALS)]
     return pipes(heads, "l" + "r" * len(RIVALS), lines)
 
