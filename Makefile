@@ -80,7 +80,7 @@ define with_uv
 @$(PYTHON) -m venv $(1)
 @$(1)/bin/pip install --quiet --require-hashes -r requirements/uv.txt
 endef
-UV_INSTALL = $(1)/bin/uv pip install --python $(1)
+UV_INSTALL = $(1)/bin/uv pip install --compile-bytecode --python $(1)
 
 $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt requirements/uv.txt
 	$(call with_uv,.venv-$*)

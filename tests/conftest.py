@@ -15,9 +15,9 @@ from warm import Warm
 
 pytest_plugins = ["alone", "small_models"]
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # as benchmarks/machine.py, before anything loads torch
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # the workers share the processor: threads would wait for each other
+# the workers share the processor: threads would wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process of a test compiles the project again
 
 
 @pytest.fixture(scope="session", params=[*filter(shutil.which, browser.NAMES)] or [None])

@@ -140,7 +140,7 @@ def unpacked(tmp_path):
 
 
 def block(study, name):
-    """What stands between the marks of this name in a study's README."""
+    """The text between the marks of this name in a study's README."""
     page = (study / "README.md").read_text(encoding="utf-8")
     return page.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
 

@@ -93,7 +93,7 @@ def read_record(
     run: Mapping[str, Any] = MappingProxyType({}),
     train: Path | None = None,
 ) -> dict[str, Any]:
-    """What a record says besides whose the files are, once it is clear that all parts are of one run.
+    """The rest of a record, after a check that all parts are of one run.
 
     Older versions and steps by hand say less; what they do not say is not checked.
 
