@@ -15,7 +15,7 @@ from synmask.pipeline.files import UserError, json_text
 from synmask.pipeline.owner import checksums, named, record
 from synmask.pipeline.reporting.contrasts import Runs
 from synmask.pipeline.reporting.entries import read_runs
-from synmask.pipeline.reporting.runs import read_scores, read_tasks
+from synmask.pipeline.reporting.tables import _counts
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
 TUNED = {"corpus": "glue", "task": "cola", "system": "grammar", "seed": 1}
@@ -150,13 +150,14 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
     folder = tmp_path / "c/de-en/grammar/seed1"
     head = f"{','.join(COUNTS)}\n"
     path = scored(folder, RUN, sentences_csv=head)
-    assert len(read_scores([path])) == 1
-    (folder / "sentences.csv").write_text(f"{head}{head}")
-    refused(folder / "sentences.csv", "not what scores.json", read_scores, [path])
-    path = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n")
-    columns = [{"corpus": "glue", "column": "cola", "group": "", "runs": {}, "task": "cola", "part": "dev"}]
-    (tmp_path / "cola/examples.csv").write_text("part,answer,gold\ndev,1,1\n")
-    refused(tmp_path / "cola/examples.csv", "not what scores.json", read_tasks, [path], columns)
+    counts = path.with_name("sentences.csv")
+    assert _counts(None, None, "sacrebleu", counts).shape == (len(COUNTS), 0)
+    counts.write_text(f"{head}{head}")
+    refused(counts, "not what scores.json", _counts, None, None, "sacrebleu", counts)
+    refused(counts, "not what scores.json", Runs([folder]).counts, "sacrebleu", "de-en", "grammar")
+    answers = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n").with_name("examples.csv")
+    answers.write_text("part,answer,gold\ndev,1,1\n")
+    refused(answers, "not what scores.json", _counts, "cola", "dev", "matthews", answers)
     counted = folder / "parse_counts.json"
     text = json.dumps(RUN | {"counts": {}})
     written(

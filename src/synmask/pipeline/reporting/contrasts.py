@@ -130,6 +130,8 @@ class Runs:
         """Of each seed the counts per sentence from whose sums the score follows."""
         if metric in OF_SENTENCES:
             paths = self.seeds(direction, system, "scores.json").values()
+            for path in paths:
+                read_record(path, [path.with_name("sentences.csv")])
             found = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
             for path in (path for path, counts in found.items() if counts is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")

@@ -152,8 +152,8 @@ def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
         plan["directions"], plan["systems"], plan["seeds"]
     ):
         folder = RESULTS_FOLDER / plan["corpus"] / direction / system / f"seed{seed}"
-        named = {"corpus": plan["corpus"], "task" if "metrics" in plan else "direction": direction}
-        found = _read(folder, named | {"system": system, "seed": seed})
+        named = {"task" if "metrics" in plan else "direction": direction, "system": system, "seed": seed}
+        found = _read(folder, named)
         runs.append(TrainingRun(direction, system, label, seed, folder, *found))
     return runs
 
@@ -167,7 +167,7 @@ def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime |
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
     read_record(path, [folder / TRANSLATED, folder / "sentences.csv"])
-    check_owner(path, {"run": scores}, run)
+    check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
     return scores, datetime.fromtimestamp(written, UTC) if written else None
 

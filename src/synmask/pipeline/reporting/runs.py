@@ -19,7 +19,7 @@ from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.config.table_plan import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.files import UserError, read_csv, read_json
-from synmask.pipeline.owner import first_difference, read_record
+from synmask.pipeline.owner import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.tasks import TASKS
 
@@ -54,8 +54,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """
     rows = []
     for path in paths:
-        counts = Path(path).with_name("sentences.csv")
-        run = read_record(Path(path), [counts])
+        run = read_json(path)
         with _complete(path):
             row = {key: run[key] for key in RUN} | _costs(run)
             row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
@@ -67,7 +66,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
                 "overlap": json.dumps(run.get("overlap", {}), sort_keys=True),
                 "model": (run.get("model") or {}).get("test"),
                 "answers": (run.get("hypotheses") or {}).get("test"),
-                "counts": counts,
+                "counts": Path(path).with_name("sentences.csv"),
                 "device_hours": (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600,
                 "memory": _finite(run.get("memory")),
             }
@@ -136,15 +135,14 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
     named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
     rows = []
     for path in paths:
-        counts = Path(path).with_name("examples.csv")
-        run = read_record(Path(path), [counts])
+        run = read_json(path)
         with _complete(path):
             trained = "system" in run
             head = {"corpus": run["corpus"], "seed": run.get("seed", 0)}
             head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
             head["weights"] = json.dumps(run.get("start"), sort_keys=True)
             head |= _costs(run)
-            head["counts"] = counts if trained else None
+            head["counts"] = Path(path).with_name("examples.csv") if trained else None
             for system, parts in ({run["system"]: run["scores"]} if trained else run["scores"]).items():
                 for part, scores in parts.items():
                     place = (run["corpus"], run["task"], part)

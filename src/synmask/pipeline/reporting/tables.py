@@ -18,6 +18,7 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
+from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting import runs as results
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables
@@ -193,6 +194,7 @@ def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequ
     """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
     if not path.exists():
         return None
+    read_record(path.with_name("scores.json"), [path])
     if not task:
         return counts_of(path, metric)
     return counts_of_examples(path, task, part)

@@ -244,7 +244,7 @@ def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> It
         yield f"WARNING    {results}: not enough space"
     for row in rows:
         if (needed := BYTES * TRAINED * row.parameters) > row.requested * 1e6:
-            takes = f"{_size(needed)} of memory at least; it asks for {row.asked:,} MB"
+            takes = f"{_size(needed)} of memory at least; it asks for {row.requested:,} MB"
             yield f"WARNING    {row.name} takes {takes}"
 
 
