@@ -148,11 +148,11 @@ def test_a_history_of_another_training_is_not_drawn(tmp_path, monkeypatch, capsy
 
 def test_counts_of_another_run_are_not_tested(tmp_path):
     folder = tmp_path / "c/de-en/grammar/seed1"
-    head = f"{','.join(COUNTS)}\n"
+    head = f"{','.join(COUNTS)}\n{','.join('1' * len(COUNTS))}\n"
     path = scored(folder, RUN, sentences_csv=head)
     counts = path.with_name("sentences.csv")
-    assert _counts(None, None, "sacrebleu", counts).shape == (len(COUNTS), 0)
-    counts.write_text(f"{head}{head}")
+    assert _counts(None, None, "sacrebleu", counts).shape == (len(COUNTS), 1)
+    counts.write_text(head.replace("1", "2"))
     refused(counts, "not what scores.json", _counts, None, None, "sacrebleu", counts)
     refused(counts, "not what scores.json", Runs([folder]).counts, "sacrebleu", "de-en", "grammar")
     answers = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n").with_name("examples.csv")
