@@ -114,9 +114,14 @@ def run(
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")
     try:
-        sys.exit(importlib.import_module(PROGRAMS[Path(words[0]).name]).main())
-    finally:
-        logging.shutdown()
+        code = importlib.import_module(PROGRAMS[Path(words[0]).name]).main()
+    except SystemExit as end:
+        code = end.code
+    except Exception:  # multiprocessing would print it past the hook that words errors
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    logging.shutdown()  # now that no exception keeps a handler that was never finished
+    sys.exit(code)
 
 
 if __name__ == "__main__":
