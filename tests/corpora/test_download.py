@@ -27,7 +27,7 @@ class Server(ThreadingHTTPServer):
     """Serves `content` under every path but /missing; what it does wrong is set on it."""
 
     content = CONTENT
-    ranges = True  # honours Range
+    honours_ranges = True
     wrong_range = False  # answers a Range with another one
     broken = 0  # so many answers break off in the middle
     faults = 0  # so many answers are 503
@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         if server.faults:
             server.faults -= 1
             return self.send_error(503)
-        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and server.ranges else None
+        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and server.honours_ranges else None
         if start is not None and start >= size:
             self.send_response(416)
             self.send_header("Content-Range", f"bytes */{size}")
@@ -135,7 +135,7 @@ def test_goes_on_where_the_server_broke_off(server, tmp_path, tag, date):
 
 
 def test_starts_again_when_the_server_ignores_range(server, tmp_path):
-    server.broken, server.ranges = 1, False
+    server.broken, server.honours_ranges = 1, False
     fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=150000-"]

@@ -133,6 +133,8 @@ def test_paths_of_texts_and_gold_trees_are_words(project):
     run = project.folder / "results/mine/de-en/grammar/seed1"
     run.mkdir(parents=True)
     (run / "trees.jsonl").write_text(row * 20)
+    for name in ("trees.json", "train.json"):  # they say nothing of whose the trees are
+        (run / name).write_text("{}")
     project.snakemake("results/mine/de-en/text/train.de")
     rule = ["--allowed-rules", "parseval"]
     project.snakemake(f"{run.relative_to(project.folder)}/parse.json", *rule)
