@@ -80,7 +80,9 @@ define with_uv
 @$(PYTHON) -m venv $(1)
 @$(1)/bin/pip install --quiet --require-hashes -r requirements/uv.txt
 endef
-UV_INSTALL = $(1)/bin/uv pip install --compile-bytecode --python $(1)
+# as pip does; else each process compiles what it imports, where PYTHONDONTWRITEBYTECODE is set
+export UV_COMPILE_BYTECODE := 1
+UV_INSTALL = $(1)/bin/uv pip install --python $(1)
 
 $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt requirements/uv.txt
 	$(call with_uv,.venv-$*)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from synmask.bf16 import in_float32, lacking, product
 from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.modules import Linear
+from synmask.modules import Dropout, Linear
 from synmask.options.lpsi import LpsiOptions
 
 
@@ -43,6 +43,7 @@ class LpsiGuide(Guide):
         self.tower = nn.TransformerEncoderLayer(
             shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
         )
+        _use_our_modules(self.tower)
         self.output = Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
         # The published tower is fairseq's layer; only these two start differently from torch's.
         attention, scale = self.tower.self_attn, shape.embed_dim**-0.5
@@ -91,6 +92,17 @@ class LpsiGuide(Guide):
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
         return self.options.sync_weight * missed[pairs].sum()
+
+
+def _use_our_modules(tower: nn.TransformerEncoderLayer) -> None:
+    """Replace the linear layers and dropouts of torch's layer; its parameters stay."""
+    for name, module in [*tower.named_children()]:
+        if isinstance(module, nn.Dropout):
+            setattr(tower, name, Dropout(module.p))
+        elif isinstance(module, nn.Linear):
+            ours = nn.utils.skip_init(Linear, module.in_features, module.out_features)  # draws no numbers
+            ours.weight, ours.bias = module.weight, module.bias
+            setattr(tower, name, ours)
 
 
 class WallSteps:
