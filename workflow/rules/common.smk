@@ -117,14 +117,19 @@ def preparing(rule):
     }
 
 
-# On SIGTERM, which a scheduler sends to every process of a job, a training saves and exits with 75: bash waits.
-SAVE_ON_SIGNAL = "trap : TERM HUP XCPU; "
-# The options that all trainings share (`options.TrainingOptions`), and the end of their commands.
-TRAINING_OPTIONS = (
-    " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-    " --checkpoint-minutes {resources.checkpoint_minutes} --tensorboard {resources.tensorboard}"
-    " --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
-)
+def training(command):
+    """The shell command of a training: with the options that all trainings share (`arguments.TrainingOptions`).
+
+    On SIGTERM, which a scheduler sends to every process of a job, a training saves and exits with 75: bash waits.
+    """
+    return (
+        f"trap : TERM HUP XCPU; {command}"
+        " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --tensorboard {resources.tensorboard}"
+        " --again {resources.again} --any-code {resources.any_code} >> {log:q} 2>&1"
+    )
+
+
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {

@@ -82,10 +82,11 @@ rule finetune:
         weights=JOBS.weights_folder,
         run=folder_of("output"),
     shell:
-        SAVE_ON_SIGNAL
-        + "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}" + TRAINING_OPTIONS
+        training(
+            "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
+            " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
+            " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}"
+        )
 
 
 rule predict:
@@ -95,7 +96,8 @@ rule predict:
         syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
     output:
-        multiext(TUNED / "predictions.{part}", ".txt", ".json"),
+        answers=TUNED / "predictions.{part}.txt",
+        record=TUNED / "predictions.{part}.json",
     log:
         TUNED / "logs/predict.{part}.log",
     group:
@@ -109,7 +111,7 @@ rule predict:
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
-        " --output {output[0]:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
+        " --output {output.answers:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
         " --gpus {resources.gpu} 2> {log:q}"
 
 

@@ -29,10 +29,11 @@ rule train:
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
-        SAVE_ON_SIGNAL
-        + "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
-        " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --templates {input.templates:q}" + TRAINING_OPTIONS
+        training(
+            "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+            " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
+            " --templates {input.templates:q}"
+        )
 
 
 rule average:

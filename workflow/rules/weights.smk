@@ -108,10 +108,11 @@ rule pretrain:
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
-        SAVE_ON_SIGNAL
-        + "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
-        " --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {params.seed}" + TRAINING_OPTIONS
+        training(
+            "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
+            " --settings {params.settings:q} --identity {params.identity:q}"
+            " --seed {params.seed}"
+        )
 
 
 rule encode_parses:
@@ -165,6 +166,8 @@ rule continue_pretraining:
         weights=JOBS.weights_folder,
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
-        SAVE_ON_SIGNAL + "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
-        " --seed {params.seed}" + TRAINING_OPTIONS
+        training(
+            "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+            " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
+            " --seed {params.seed}"
+        )
