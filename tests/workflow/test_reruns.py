@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("reruns")  # the project is made once
 PAGE = Path(__file__).parents[2] / "docs/workflow.md"
 TARGETS = ("demo", "mine", "nlu-demo")
 EMPTY = """

@@ -106,7 +106,7 @@ def job(rule="learn_bpe", **resources):
     output = [f"results/demo/de-en/grammar/seed1/{name}" for name in ("train.json", "logs/x")]
     rule, wildcards = SimpleNamespace(name=rule), SimpleNamespace(corpus="demo", seed="1")
     facts = {"resources": kept, "rule": rule, "output": output, "wildcards": wildcards}
-    return SimpleNamespace(threads=2, is_group=lambda: False, **facts)
+    return SimpleNamespace(threads=2, attempt=1, is_group=lambda: False, **facts)
 
 
 def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_longest():

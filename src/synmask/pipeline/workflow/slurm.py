@@ -330,9 +330,8 @@ def _jobs(dag: Any) -> list[Any]:
     chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
     jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}
     for job in jobs.values():
-        job.attempt = (
-            job.attempt
-        )  # so that it forgets the resources of a dry run's groups, which count otherwise
+        # its setter forgets the resources of a dry run's groups, which count otherwise
+        job.attempt = job.attempt
     return list(jobs.values())
 
 
