@@ -1,6 +1,6 @@
 """fairseq 0.12.2 on a current Python and torch. Import this module before fairseq.
 
-fairseq's last release is of 2022. Four things need a change:
+fairseq's last release is of 2022. Three things need a change:
 - Python 3.11 and later refuse its dataclasses, whose defaults are instances of unhashable classes
   (https://github.com/facebookresearch/fairseq/issues/5012). While fairseq is imported, such classes are made
   hashable by identity.
@@ -8,8 +8,6 @@ fairseq's last release is of 2022. Four things need a change:
   (https://github.com/facebookresearch/fairseq/issues/5610). This class is registered with torch as safe.
 - The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
   fairseq's has it). They only close what closes by itself, so they are removed.
-- Importing fairseq imports all of its models, tasks, criteria and scorers: 130 modules that nothing here
-  uses. They are left out, and a verb starts a third of a second earlier.
 
 Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
 tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
@@ -20,7 +18,6 @@ import contextlib
 import dataclasses
 import inspect
 import logging
-import os
 import re
 import sys
 import warnings
@@ -32,12 +29,6 @@ import torch
 from synmask.pipeline.provenance import is_tried
 
 TRIED = "0.12.2"
-USED = {  # folder of fairseq → files in it
-    "models": ("transformer", "roberta"),
-    "tasks": ("translation", "masked_lm", "sentence_prediction"),
-    "criterions": ("cross_entropy", "masked_lm", "sentence_prediction"),
-    "scoring": ("bleu",),
-}
 
 
 @contextlib.contextmanager
@@ -60,25 +51,6 @@ def _accept_dataclass_defaults() -> Iterator[None]:
         yield
     finally:
         dataclasses._process_class = original
-
-
-@contextlib.contextmanager
-def _leave_out_unused() -> Iterator[None]:
-    """Hide the files of USED's folders that nothing here uses: fairseq imports what `os.listdir` names."""
-    original = os.listdir
-
-    def listdir(path: Any = ".") -> list[Any]:
-        names = original(path)
-        if not (isinstance(path, str) and f"{os.sep}fairseq{os.sep}" in path):
-            return names
-        used = USED.get(os.path.basename(path), names)
-        return [name for name in names if name in used or name.removesuffix(".py") in used]
-
-    os.listdir = listdir
-    try:
-        yield
-    finally:
-        os.listdir = original
 
 
 @contextlib.contextmanager
@@ -121,7 +93,7 @@ def _remove_destructors() -> None:
 
 
 if is_tried("fairseq", TRIED):
-    with _accept_dataclass_defaults(), _leave_out_unused():
+    with _accept_dataclass_defaults():
         _import_fairseq()
     _remove_destructors()
 else:
