@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from logging import WARNING, LogRecord
+from logging import WARNING, LogRecord, makeLogRecord
 from typing import Any
 
 from snakemake.common import get_appdirs
@@ -108,9 +108,8 @@ class LogHandler(LogHandlerBase):
             if event == LogEvent.RUN_INFO and self.common_settings.dryrun and not self.counted:
                 self.counted = True
                 if half_done := terminal.WORKFLOW.half_done():
-                    from snakemake.logging import logger
-
-                    logger.warning(half_done)
+                    # not by `logger`: its queue may have been closed before this record came out of it
+                    self.plain_handler.emit(makeLogRecord({"msg": half_done, "levelno": WARNING}))
             return
         try:
             if event in self.handlers:

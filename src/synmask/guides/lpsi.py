@@ -100,7 +100,7 @@ def _use_our_modules(tower: nn.TransformerEncoderLayer) -> None:
         if isinstance(module, nn.Dropout):
             setattr(tower, name, Dropout(module.p))
         elif isinstance(module, nn.Linear):
-            ours = nn.utils.skip_init(Linear, module.in_features, module.out_features)  # draws no numbers
+            ours = Linear(module.in_features, module.out_features, device="meta")  # draws no numbers
             ours.weight, ours.bias = module.weight, module.bias
             setattr(tower, name, ours)
 
