@@ -11,7 +11,7 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import write_task
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.files import UserError, json_text
+from synmask.pipeline.files import UserError, json_text, writing
 from synmask.pipeline.owner import checksums, named, record
 from synmask.pipeline.reporting.contrasts import Runs
 from synmask.pipeline.reporting.entries import read_runs
@@ -122,6 +122,23 @@ def test_trees_of_another_run_are_neither_scored_nor_shown(tmp_path, monkeypatch
     assert json.loads(Path("parse.json").read_text())["sha256"].keys() == {"parse_counts.json"}
 
 
+def test_packed_trees_belong_to_the_record_of_their_text(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("gold").write_text("(S (X a) (X (X b) (X c)))\n")
+    trees, beside = Path("trees.jsonl.gz"), Path("trees.jsonl.json")
+    beside.write_text(json_text(record(beside, RUN, "this", {trees: TREE})))
+    call = ["parseval", "gold", str(trees), "--output", "o.json", "--counts", "c.json", "--run"]
+    for text in (TREE.replace("2.0", "0.5"), TREE):
+        with writing(trees) as handle:
+            handle.write(text)
+        if text == TREE:
+            main([*call, json.dumps(RUN)])
+            continue
+        with pytest.raises(SystemExit):
+            main([*call, json.dumps(RUN)])
+        assert ": trees.jsonl.gz: not what trees.jsonl.json" in capsys.readouterr().err
+
+
 def test_a_distribution_of_another_run_is_not_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     found = {"sentence": 1, "tokens": ["a", "</s>"], "distribution": [[0.5, 0.5]] * 2, "run": RUN}
@@ -175,6 +192,11 @@ def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     assert read_runs(plan)[0].scores
     (folder / "hypothesis.test.txt").write_text("b\n")
     refused(folder / "hypothesis.test.txt", "not what scores.json", read_runs, plan)
+    scored(folder, RUN | {"training": "this"})
+    train = written(folder / "train.json", '{"training": "other"}')
+    refused(train, "of another training than .*scores.json", read_runs, plan)
+    written(train, '{"training": "this"}')
+    assert read_runs(plan)[0].scores
     for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):
         scored(folder, RUN | {part: other})
         refused(path, f"of another run .{part} {other}, here", read_runs, plan)
@@ -182,9 +204,10 @@ def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
 
 def test_a_card_shows_no_part_of_another_run(tmp_path):
     folder, history = tmp_path / "grammar/seed1", "epoch,valid_ppl\n1,4.5\n"
-    scored(folder, RUN, sentences_csv=f"{','.join(COUNTS)}\n")
-    path = written(folder / "history.csv", history)
-    written(folder / "train.json", json_text({"sha256": checksums(folder / "train.json", {path: history})}))
+    scored(folder, RUN | {"training": "this"}, sentences_csv=f"{','.join(COUNTS)}\n")
+    path, train = written(folder / "history.csv", history), folder / "train.json"
+    trained = {"training": "this", "sha256": checksums(train, {path: history})}
+    written(train, json_text(trained))
 
     def card():
         return model_card(folder / "average.pt", {}, Guidance(), "", [], RUN)
@@ -199,6 +222,8 @@ def test_a_card_shows_no_part_of_another_run(tmp_path):
         (folder / name).write_text("another\n")
         refused(folder / name, f"not what {other}", card)
         (folder / name).write_text(before)
+    written(train, json_text(trained | {"training": "other"}))  # copied with its history.csv
+    refused(train, "of another training than .*scores.json", card)
 
 
 def test_what_names_a_run():

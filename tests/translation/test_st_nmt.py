@@ -396,3 +396,41 @@ def test_added_parameters():
     plain = count_parameters(config.run_settings(*run, "transformer"), *sizes)
     added = count_parameters(config.run_settings(*run, "st-nmt"), *sizes, 1000) - plain - 512 * 1000
     assert f"{added:,} + 512 for each symbol" in (ROOT / "docs/systems.md").read_text()
+
+
+def test_templates_of_another_run_are_not_read(corpus, models, settings_of, tmp_path):
+    """Neither changed ones, nor those of another seed, nor those of another training of the same name."""
+    source, path = corpus / "bpe/test.de", tmp_path / "test.en"
+    seed, owner = {"corpus": "c", "direction": "de-en", "system": "st-nmt", "seed": 1}, {}
+    saved = torch.load(models / "first.pt")
+    for training in ("this", "other"):
+        torch.save(saved | {"run": seed, "training": training}, tmp_path / "first.pt")
+        given = {"model": tmp_path / "first.pt", "input": source, "settings": Decoding(), "identity": seed}
+        predict_templates(**given, output=path)
+        owner[training] = path.with_name("test.en.json").read_text()
+    second = torch.load(models / "second.pt")
+    second |= {"run": seed, "template_model": second["template_model"] | {"training": "this"}}
+    torch.save(second, tmp_path / "second.pt")
+
+    def decoded(run=seed):
+        given = {"model": tmp_path / "second.pt", "inputs": [source], "outputs": [tmp_path / "h"]}
+        decode_files(**given, templates=[path], settings=Decoding(), identity=run)
+
+    with pytest.raises(UserError, match=r"second\.pt: of another training than .*test\.en\.json"):
+        decoded()
+    path.with_name("test.en.json").write_text(owner["this"].replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(UserError, match=r"test\.en\.json: of another run \(seed 2, here 1\)"):
+        decoded()
+    words = read_dictionary(corpus / "bin/dict.en.txt")
+    with pytest.raises(UserError, match=r"of another run \(seed 2, here 3\)"):  # as in training
+        read_templates(path, words, len([*read_lines(path)]), {"seed": 3})
+    path.with_name("test.en.json").write_text(owner["this"])
+    decoded()
+    templates = path.read_text()
+    path.write_text(templates.replace("\n", " x\n", 1))
+    (tmp_path / "h.json").unlink()
+    with pytest.raises(UserError, match=r"test\.en: not what test\.en\.json was written with"):
+        decoded()
+    assert not (tmp_path / "h.json").exists()
+    path.with_name("test.en.json").unlink()
+    decoded()  # made by hand

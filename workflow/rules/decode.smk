@@ -10,6 +10,7 @@ rule decode:
         references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
         annotations=given(JOBS.annotations, *DECODED),
         templates=given(JOBS.if_templated, *PREDICTED),
+        records=given(JOBS.if_templated, *each("{path}.json", path=PREDICTED)),
     output:
         each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:

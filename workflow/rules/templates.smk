@@ -42,6 +42,7 @@ use rule train as train_templates with:
     input:
         data=rules.binarise_templates.output,
         templates=[],
+        records=[],
     output:
         summary=PREDICTOR / "train.json",
         history=PREDICTOR / "history.csv",
@@ -82,7 +83,8 @@ rule predict_templates:
         model=PREDICTOR / "average.pt",
         source=PAIR / "bpe/{split}.{source}",
     output:
-        PREDICTOR / "{split}.{target}",
+        templates=PREDICTOR / "{split}.{target}",
+        record=PREDICTOR / "{split}.{target}.json",
     log:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
     threads: given(JOBS.resource, "threads")
@@ -93,5 +95,5 @@ rule predict_templates:
         settings=given(JOBS.section, "decoding"),
         identity=JOBS.template_run,
     shell:
-        "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output:q}"
+        "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output.templates:q}"
         " --settings {params.settings:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"

@@ -11,6 +11,7 @@ rule train:
             PREDICTOR / "valid.{target}",
             TEMPLATES / "bin/dict.{target}.txt",
         ),
+        records=given(JOBS.if_templated, TEMPLATES / "train.{target}.json", PREDICTOR / "valid.{target}.json"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt resumes.
     output:

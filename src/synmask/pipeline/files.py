@@ -273,10 +273,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     try:
-        with (
-            named_reads(path),
-            gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
-        ):
+        with _unpacked(path) as handle:
             for number, line in enumerate(handle, start=1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield text.removesuffix("\n").removesuffix("\r")
@@ -285,8 +282,6 @@ def read_lines(path: str | Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         what = f"not UTF-8 ({error.reason}); convert the file first"
         raise UserError(f"{path}, line {number}: {what}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
 
 def line_key(text: str) -> str:
@@ -295,6 +290,18 @@ def line_key(text: str) -> str:
     `read_lines` drops a byte order mark at a file's start and a carriage return at a line's end.
     """
     return text.lstrip("\ufeff").rstrip("\r")
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with (
+            named_reads(path),
+            gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
+        ):
+            yield handle
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
 
 def _opened_to_read(path: Path) -> IO[bytes]:
@@ -424,4 +431,10 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
 def sha256(path: str | Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
     with named_reads(path), open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def text_sha256(path: Path) -> str:
+    """`sha256` of the text that was written: unpacked, if the name ends in .gz."""
+    with _unpacked(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synmask.pipeline.files import UserError, json_text, read_object, sha256
+from synmask.pipeline.files import UserError, json_text, read_object, text_sha256
 from synmask.pipeline.provenance import commit
 
 # The parts of a run that a step compares. A model also records the commit, which may differ: later steps may
@@ -99,7 +99,7 @@ def read_record(
 
     Args:
         parts: files that it has the checksums of; those that do not exist, or not beside it, do not count.
-        run: the run that reads it; `train`: its train.json.
+        run: the run that reads it; `train`: its train.json, which need not exist.
 
     Raises:
         UserError: no such file; it is another run's, or one of `parts` or `train` is.
@@ -110,12 +110,17 @@ def read_record(
         check_owner(path, {"run": whose}, named(run))
     for part in parts:
         known = (sums or {}).get(_name(part, path)) if part.parent == path.parent else None
-        if known and part.exists() and sha256(part) != known:
+        if known and part.exists() and text_sha256(part) != known:
             raise UserError(f"{part}: not what {path.name} was written with; make both again")
-    trained = train and read_object(train).get("training")
-    if training and trained and training != trained:
-        raise UserError(f"{train}: of another training than {path}; train again, or make that again")
+    if train and train.exists():
+        check_training(path, training, train, read_object(train).get("training"))
     return said
+
+
+def check_training(path: Path, training: str | None, other: Path, its: str | None) -> None:
+    """Check that two files record one training; a file of an older version or made by hand records none."""
+    if training and its and training != its:
+        raise UserError(f"{other}: of another training than {path}; train again, or make that again")
 
 
 def check_part(path: Path, run: Mapping[str, Any], train: Path | None = None) -> None:

@@ -83,10 +83,10 @@ def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str,
     """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
 
     Raises:
-        UserError: sentences.csv or history.csv beside them are another run's.
+        UserError: sentences.csv, history.csv or train.json beside them are another run's.
     """
     path, train = run / "scores.json", run / "train.json"
-    scores = read_record(path, [run / "sentences.csv"]) if path.exists() else {}
+    scores = read_record(path, [run / "sentences.csv"], train=train) if path.exists() else {}
     if train.exists():
         read_record(train, [run / "history.csv"])
     return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}

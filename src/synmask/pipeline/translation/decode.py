@@ -12,7 +12,7 @@ import torch
 
 from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
+from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
 from synmask.pipeline.owner import check_owner, record
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
@@ -21,7 +21,7 @@ from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, encoded
-from synmask.pipeline.translation.model_file import Loaded, load_model, ready
+from synmask.pipeline.translation.model_file import Loaded, read_model, ready
 from synmask.pipeline.translation.task import read_templates
 
 
@@ -52,7 +52,7 @@ def decode_files(
 
     Raises:
         UserError: the numbers of inputs and outputs differ; the model belongs to another run; required
-            annotations or templates are missing or belong to another text.
+            annotations or templates are missing, or belong to another text or another run.
     """
     torch.set_num_threads(threads)
     saved = load(model)
@@ -64,6 +64,7 @@ def decode_files(
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
+    predictor = (model, saved["template_model"].get("training")) if templated else None
     parsed = annotations if task.parsed else [None] * len(inputs)
     template_files = templates if templated else [None] * len(inputs)
     expected = references or [None] * len(inputs)
@@ -76,8 +77,9 @@ def decode_files(
         started = time.perf_counter()
         sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
-        given = template and read_templates(template, task.template_dictionary, len(sentences))
-        forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
+        count = len(sentences)
+        given = template and read_templates(template, task.template_dictionary, count, identity, predictor)
+        forced = wanted and encoded_references(wanted, transformer, task, count)
         kinds = ("tok", "txt", *(["forced.csv"] if wanted else []), "json")
         files = [Path(f"{output}.{kind}") for kind in kinds]
         with all_writing(files) as handles:
@@ -115,19 +117,24 @@ def predict_templates(
     Args:
         model: A model file of `average`, trained on templates.
         input: Source sentences in BPE.
-        output: Their templates, in BPE.
+        output: Their templates, in BPE; the .json beside them says whose they are.
         settings: As for decode.
 
     Raises:
         UserError: the model belongs to another run, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
-    loaded = load_model(model, identity)
+    saved = read_model(model)
+    check_owner(model, saved, identity)
+    loaded = ready(saved, model)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
-    with writing(output) as handle:  # opened first: a wrong file name is reported at once
+    beside = Path(f"{output}.json")
+    with all_writing([output, beside]) as (handle, told):  # first: a wrong name is reported at once
         lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
-        handle.writelines(f"{line}\n" for line in lines)
+        text = "".join(f"{line}\n" for line in lines)
+        handle.write(text)
+        told.write(json_text(record(beside, identity, saved.get("training"), {output: text})))
 
 
 def best_templates(

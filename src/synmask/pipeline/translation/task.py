@@ -15,9 +15,11 @@ from fairseq.models.transformer.transformer_config import (
 )
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from synmask.pipeline.arguments import BY_HAND
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_lines, read_object
+from synmask.pipeline.owner import check_training, read_record
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import encode, read_binary
 from synmask.pipeline.translation.dataset import AnnotatedPairs
@@ -79,7 +81,8 @@ class GuidedTranslation(TranslationTask):
         if self.parsed:
             syntax = Annotations(prefix.with_name(f"syntax.{split}.{source}.npy"), pairs[0].sizes)
         if self.template_dictionary is not None:
-            templates = read_templates(self.templates[split], self.template_dictionary, len(pairs[0]))
+            path, seed = self.templates[split], {"seed": self.seed}
+            templates = read_templates(path, self.template_dictionary, len(pairs[0]), seed)
         self.datasets[split] = self._pairs(*pairs, syntax, templates, training=split == "train")
 
     @property
@@ -153,12 +156,26 @@ def model_class(guide: str) -> type[GuidedTransformer]:
     return TemplatedTransformer if GUIDES[guide].templates else GuidedTransformer
 
 
-def read_templates(path: Path, dictionary: Dictionary, sentences: int) -> list[torch.Tensor]:
+def read_templates(
+    path: Path,
+    dictionary: Dictionary,
+    sentences: int,
+    run: Mapping[str, Any] = BY_HAND,
+    model: tuple[Path, str | None] | None = None,
+) -> list[torch.Tensor]:
     """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
 
+    Args:
+        run: the run that reads them; `model`: its model file and the `training_digest` of the model in it
+            that predicts templates. What PATH.json, the record of `predict-templates`, says must fit both.
+
     Raises:
-        UserError: the number of lines is not `sentences`.
+        UserError: the number of lines is not `sentences`, or the templates are of another run.
     """
+    if (beside := Path(f"{path}.json")).exists():
+        read_record(beside, [path], run)
+        if model:
+            check_training(beside, read_object(beside).get("training"), *model)
     templates = [encode(line, dictionary).long() for line in read_lines(path)]
     if len(templates) != sentences:
         raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
