@@ -17,6 +17,8 @@ from rich.cells import cell_len
 
 from synmask.pipeline import languages
 from synmask.pipeline.cli import main
+from synmask.pipeline.cli.plan import Row
+from synmask.pipeline.cli.plan import lines as plan_lines
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.sections import Guidance
@@ -32,8 +34,6 @@ from synmask.pipeline.reporting.tree_page import figure, page
 from synmask.pipeline.reporting.tree_text import draw
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
-from synmask.pipeline.translation.plan import Row
-from synmask.pipeline.translation.plan import lines as plan_lines
 from synmask.pipeline.workflow.hours import Hours
 
 LABELS = [

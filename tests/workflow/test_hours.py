@@ -15,6 +15,7 @@ from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, Hours, as_text, total
+from synmask.pipeline.workflow.trainings import Training, translating
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +25,14 @@ def clock(results, **changes):
     for corpus, keys in changes.items():
         values["corpora"][corpus.replace("_", "-")] |= keys
     return Clock(load(values), results)
+
+
+def tuning(benchmark, task):
+    return Training("finetune", {"benchmark": benchmark, "task": task, "system": "roberta", "seed": "1"})
+
+
+def weights(name):
+    return Training("pretrain", {"weights": name})
 
 
 def ran(results, run, seconds, device, threads=1, workers=1):
@@ -36,12 +45,12 @@ def ran(results, run, seconds, device, threads=1, workers=1):
 
 def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
     """At the size of the benchmark: hours are the number of batches times the seconds of a step."""
-    found = clock(tmp_path).training("iwslt14", "de-en", "transformer")
+    found = clock(tmp_path).hours(translating("train", "iwslt14", "de-en", "transformer"))
     batches = 160239 * 24.9 * 60 / (4096 * 0.85)
     assert found.gpu == pytest.approx(batches * 0.055 / 3600)
-    assert found.cores == pytest.approx(batches * 4 * 1.326 / 3600)  # of 1,024 tokens, on a core
-    assert found.measured == ()
-    grammar = clock(tmp_path).training("iwslt14", "de-en", "grammar")
+    assert found.cpu == pytest.approx(batches * 4 * 1.326 / 3600)  # of 1,024 tokens, on a core
+    assert found.measured == frozenset()
+    grammar = clock(tmp_path).hours(translating("train", "iwslt14", "de-en", "grammar"))
     assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
 
 
@@ -51,14 +60,14 @@ def test_a_record_that_is_none_is_one_line(tmp_path, text):
     path = tmp_path / "demo/de-en/grammar/seed1/train.json"
     path.write_text(text)
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*delete it and rerun$"):
-        clock(tmp_path).training("demo", "de-en", "grammar")
+        clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar"))
 
 
 def test_a_copy_beside_a_run_is_not_measured(tmp_path):
     ran(tmp_path, "demo/de-en/grammar/seed1", 3600, "CPU")
     for copy in ("de-en/grammar/seed1.old", "de-en/grammar/seed01", "de-en.old/grammar/seed1"):
         ran(tmp_path, f"demo/{copy}", 7200, "CPU")
-    assert clock(tmp_path).training("demo", "de-en", "grammar").cores == pytest.approx(1.0)
+    assert clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar")).cpu == pytest.approx(1.0)
 
 
 def test_every_system_on_every_corpus_has_hours(tmp_path):
@@ -66,15 +75,15 @@ def test_every_system_on_every_corpus_has_hours(tmp_path):
     for experiment in here.config.plain_experiments.values():
         for direction in experiment.directions:
             for system in experiment.systems:
-                found = here.training(experiment.corpus, direction, system)
+                found = here.hours(translating("train", experiment.corpus, direction, system))
                 assert found.gpu > 0
-                assert found.cores > 0
-    translating = set(GUIDES) - {"sla", "syntax"}  # these are RoBERTa's
-    assert translating == {"none", "grammar", *REFERENCE["like"]}
+                assert found.cpu > 0
+    guides = set(GUIDES) - {"sla", "syntax"}  # these are RoBERTa's
+    assert guides == {"none", "grammar", *REFERENCE["like"]}
 
 
 def test_a_small_model_is_bound_by_its_calls(tmp_path):
-    found = clock(tmp_path).training("multi30k-small", "de-en", "transformer")
+    found = clock(tmp_path).hours(translating("train", "multi30k-small", "de-en", "transformer"))
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
@@ -84,48 +93,52 @@ def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system, seconds)
     page = (ROOT / "docs/performance.md").read_text()
     assert re.search(rf"\| {system} \| [\d.]+ M \| {seconds} \|", page)
     steps = 29000 * 15.5 * 10 / (2000 * 0.85)
-    plain = clock(tmp_path).training("multi30k-small", "de-en", system).cores
+    plain = clock(tmp_path).hours(translating("train", "multi30k-small", "de-en", system)).cpu
     assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
     values = read_all(project_files(ROOT))
     values["corpora"]["multi30k-small"]["training"]["precision"] = "bf16"
-    bf16 = Clock(load(values), tmp_path).training("multi30k-small", "de-en", system).cores
+    bf16 = Clock(load(values), tmp_path).hours(translating("train", "multi30k-small", "de-en", system)).cpu
     assert bf16 / plain == pytest.approx(
         {"transformer": 0.57, "grammar": 0.80}[system] * 0.517 / seconds, rel=0.02
     )
 
 
 def test_more_layers_and_epochs_take_longer(tmp_path):
-    plain = clock(tmp_path).training("multi30k", "de-en", "grammar")
-    epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).training(
-        "multi30k", "de-en", "grammar"
+    plain = clock(tmp_path).hours(translating("train", "multi30k", "de-en", "grammar"))
+    epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).hours(
+        translating("train", "multi30k", "de-en", "grammar")
     )
-    assert epochs.cores == pytest.approx(2 * plain.cores)
+    assert epochs.cpu == pytest.approx(2 * plain.cpu)
     model = {"encoder_layers": 12, "decoder_layers": 12, "embed_dim": 512, "ffn_dim": 1024, "heads": 4}
-    layers = clock(tmp_path, multi30k={"model": model}).training("multi30k", "de-en", "grammar")
-    assert 1.7 < layers.cores / plain.cores < 2
+    layers = clock(tmp_path, multi30k={"model": model}).hours(
+        translating("train", "multi30k", "de-en", "grammar")
+    )
+    assert 1.7 < layers.cpu / plain.cpu < 2
 
 
 def test_the_text_is_counted_once_it_is_prepared(tmp_path):
     (tmp_path / "demo/de-en/bpe").mkdir(parents=True)
     (tmp_path / "demo/de-en/bpe/train.en").write_text("a b@@ c\nd\n" * 500)  # 4 sub-words and 2 ends
-    found = clock(tmp_path).training("demo", "de-en", "transformer")
+    found = clock(tmp_path).hours(translating("train", "demo", "de-en", "transformer"))
     assert found.gpu == pytest.approx(3000 * 6 / (1000 * 0.85) * 0.041 / 3600)
 
 
 def test_trainings_that_ran_here_take_the_place_of_estimates(tmp_path):
-    guess = clock(tmp_path).training("demo", "de-en", "grammar")
+    guess = clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar"))
     ran(tmp_path, "demo/de-en/grammar/seed1", 1800, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/grammar/seed2", 3600, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/transformer/seed1", 60, "A100", workers=2)
     here = clock(tmp_path)
-    found = here.training("demo", "de-en", "grammar")
-    assert found.cores == pytest.approx(3.0)
-    assert found.measured == ("CPU",)
-    assert here.training("demo", "de-en", "transformer").gpu == pytest.approx(120 / 3600)
-    scale = 3.0 / guess.cores  # others are estimated to be as much slower than the reference
-    before = clock(tmp_path / "nothing").training("multi30k", "de-en", "lpsi")
-    assert here.training("multi30k", "de-en", "lpsi").cores == pytest.approx(before.cores * scale)
-    assert here.training("multi30k", "de-en", "lpsi").measured == ()
+    found = here.hours(translating("train", "demo", "de-en", "grammar"))
+    assert found.cpu == pytest.approx(3.0)
+    assert found.measured == {"cpu"}
+    assert here.hours(translating("train", "demo", "de-en", "transformer")).gpu == pytest.approx(120 / 3600)
+    scale = 3.0 / guess.cpu  # others are estimated to be as much slower than the reference
+    before = clock(tmp_path / "nothing").hours(translating("train", "multi30k", "de-en", "lpsi"))
+    assert here.hours(translating("train", "multi30k", "de-en", "lpsi")).cpu == pytest.approx(
+        before.cpu * scale
+    )
+    assert here.hours(translating("train", "multi30k", "de-en", "lpsi")).measured == frozenset()
 
 
 def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
@@ -133,11 +146,13 @@ def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     values = read_all(project_files(ROOT))
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
     here = Clock(load(values), tmp_path)
-    assert here.training("mine", "de-en", "grammar").gpu is None
+    assert here.hours(translating("train", "mine", "de-en", "grammar")).gpu is None
     (tmp_path / "train.en").write_text(f"{'a' * 89}\n" * 1000)  # 20 sub-words and an end per pair
-    found = Clock(here.config, tmp_path).training("mine", "de-en", "grammar")
-    like = clock(tmp_path, iwslt14={"pairs": {"train": 1000}}).training("iwslt14", "de-en", "grammar")
-    assert found.cores == pytest.approx(like.cores * 21 / 24.9)
+    found = Clock(here.config, tmp_path).hours(translating("train", "mine", "de-en", "grammar"))
+    like = clock(tmp_path, iwslt14={"pairs": {"train": 1000}}).hours(
+        translating("train", "iwslt14", "de-en", "grammar")
+    )
+    assert found.cpu == pytest.approx(like.cpu * 21 / 24.9)
 
 
 def test_a_truncated_text_has_no_size(tmp_path):
@@ -151,11 +166,11 @@ def test_a_truncated_text_has_no_size(tmp_path):
 def test_fine_tunings_take_the_paper_s_hours(tmp_path):
     here = clock(tmp_path)
     tasks = here.config.benchmarks["glue"].tasks
-    assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7, rel=0.02)
-    assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(250 * 0.041 / 3600)
-    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.165 / 3600, rel=0.01)
+    assert sum(here.hours(tuning("glue", task)).gpu for task in tasks) == pytest.approx(7, rel=0.02)
+    assert here.hours(tuning("nlu-demo", "acceptability")).gpu == pytest.approx(250 * 0.041 / 3600)
+    assert here.hours(tuning("nlu-demo", "acceptability")).cpu == pytest.approx(250 * 0.165 / 3600, rel=0.01)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
-    assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
+    assert here.hours(tuning("glue", "rte")).gpu == pytest.approx(0.5)
 
 
 def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
@@ -164,7 +179,7 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     def updates(read):  # of 1,000 tokens each
         return read / known["bytes"] / (1000 * 0.85)
 
-    found = here.pretraining("roberta-demo")  # 16,000 documents, 3 epochs, 1,500 tokens per batch
+    found = here.hours(weights("roberta-demo"))  # 16,000 documents, 3 epochs, 1,500 tokens per batch
     demo = here.config.weights["roberta-demo"].pretrain
     assert found.gpu == pytest.approx(updates(16000 * known["document"] * 3) / 1.5 * 0.041 / 3600)
     plain = {"train": (str(tmp_path / "train.en"),), "valid": (str(tmp_path / "valid.en"),)}
@@ -172,28 +187,28 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     here.config.weights["roberta-demo"] = WeightsSource(
         pretrain=demo.model_copy(update={"generate": None, "text": plain, "training": training})
     )
-    assert here.pretraining("roberta-demo").gpu is None  # its text is not there
+    assert here.hours(weights("roberta-demo")).gpu is None  # its text is not there
     (tmp_path / "train.en").write_text("x" * 90_000)
-    found = here.pretraining("roberta-demo")
+    found = here.hours(weights("roberta-demo"))
     assert found.gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
-    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.11 / 3600, rel=0.3)
+    assert found.cpu == pytest.approx(updates(90_000 * 4) * 0.11 / 3600, rel=0.3)
     ran(tmp_path, "weights/roberta-demo", 1800, "CPU", threads=4)
-    assert here.pretraining("roberta-demo").cores == 2.0
-    assert here.pretraining("roberta-demo").measured == ("CPU",)
+    assert here.hours(weights("roberta-demo")).cpu == 2.0
+    assert here.hours(weights("roberta-demo")).measured == {"cpu"}
 
-    plain, synclm = (here.pretraining(f"roberta-demo-{name}") for name in ("continued", "synclm"))
+    plain, synclm = (here.hours(weights(f"roberta-demo-{name}")) for name in ("continued", "synclm"))
     assert plain.gpu == pytest.approx(400 * 0.041 / 3600)  # the schedule's
     assert synclm.gpu / plain.gpu == pytest.approx(known["losses"])
-    assert synclm.cores / plain.cores == pytest.approx(known["losses"])
+    assert synclm.cpu / plain.cpu == pytest.approx(known["losses"])
 
 
 def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path):
     """900 batches of 6,250 tokens, of RoBERTa-base: 12 layers of 4 d² + 2 d ffn parameters, d 768, ffn 3,072."""
-    found = clock(tmp_path).pretraining("roberta-base-synclm")
+    found = clock(tmp_path).hours(weights("roberta-base-synclm"))
     size = 12 * (4 * 768**2 + 2 * 768 * 3072) / PARAMETERS
     times = 900 * size * REFERENCE["pretraining"]["losses"] / 3600
     assert found.gpu == pytest.approx(times * 0.055 * 6250 / 4096)
-    assert found.cores == pytest.approx(times * 1.326 * 6250 / 1024)
+    assert found.cpu == pytest.approx(times * 1.326 * 6250 / 1024)
 
 
 def test_pre_training_on_text_of_an_unknown_size(tmp_path):
@@ -201,7 +216,7 @@ def test_pre_training_on_text_of_an_unknown_size(tmp_path):
     pretrain = values["weights"]["roberta-demo"]["pretrain"]
     del pretrain["generate"]
     pretrain["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
-    assert Clock(load(values), tmp_path).pretraining("roberta-demo").gpu is None
+    assert Clock(load(values), tmp_path).hours(weights("roberta-demo")).gpu is None
 
 
 def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):

@@ -1,11 +1,13 @@
 """Snakemake's plans and messages, without running a job."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.workflow.hours import TRAININGS
+from synmask.pipeline.config.loading import load
+from synmask.pipeline.workflow.trainings import TRAININGS, trainings
 
 ROOT = Path(__file__).parents[2]
 SEEDS = [3, 8]  # Snakemake plans 2,759 jobs of the paper's five seeds in 40 s
@@ -325,11 +327,17 @@ def test_lint(project):
 
 
 def test_all_experiments_can_be_planned(project):
-    """Also those whose systems read CoreNLP's parses, between two steps of the group `text`."""
+    """Also those whose systems read CoreNLP's parses, between two steps of the group `text`. `synmask plan` counts their trainings."""
     experiments = project.config["experiments"]
     targets = [name for name, entry in experiments.items() if isinstance(entry, dict)]
     assert {"demo-all", "multi30k-small-all"} <= {*targets}
     for name in targets:
         experiments[name]["seeds"] = [1]
-    annotated = {out for rule, out in project.planned(*targets) if rule == "annotate"}
+    targets += ["nlu-demo-all"]  # pre-trained and fine-tuned RoBERTas
+    jobs = project.planned(*targets)
+    annotated = {out for rule, out in jobs if rule == "annotate"}
     assert len([out for out in annotated if "multi30k-small" in out]) == 3
+    trained = {
+        (rule, os.path.dirname(out.split(", ")[0])) for rule, out in jobs if rule in TRAININGS
+    }  # the first file that each writes is in its folder
+    assert trained == {(job.rule, job.folder) for job in trainings(load(project.config), targets)}

@@ -1,6 +1,5 @@
-"""The slurm profile without a cluster: the site's file, what would be submitted, what doctor says."""
+"""The slurm profile without a cluster: the site's file, what would be submitted."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from snakemake.iocontainers import Wildcards
 from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import UserError
-from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
@@ -251,49 +249,3 @@ def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
     assert 20 < jobs.preparing_minutes(large, "learn_bpe") < 60
     assert jobs.preparing_memory(large, "learn_bpe") > jobs.preparing_memory(small, "learn_bpe")
     assert [for_attempt(100, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]
-
-
-def test_doctor_names_what_is_missing(monkeypatch):
-    config = load(read_all(project_files(ROOT)) | {"mirrors": {"multi30k": "/nowhere"}}, [])
-    downloads = ["data/multi30k/train.de.gz", "data/corenlp/stanford-corenlp-4.5.10.jar"]
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr(
-        doctor, "_reachable", lambda places: {place: os.path.isdir(place) for place in places}
-    )
-    found = [*doctor.check(config, downloads, Site(partition="main"), job=False)]
-    bad = [words for good, words in found if not good]
-    assert [words.split(":")[0] for words in bad if "CoreNLP" in words] == ["no java for CoreNLP"]
-    assert any(words.startswith("cannot be reached: /nowhere, https://repo1.maven") for words in bad)
-    assert any(words.startswith("no sbatch, squeue, scancel on PATH") for words in bad)
-
-
-def test_doctor_names_what_is_licensed():
-    config = load(read_all(project_files(ROOT)), [])
-    good, message = doctor._licensed(
-        config, ["data/aspec/train.txt", "data/aspec/dev.txt", "data/multi30k/x"]
-    )
-    assert (good, message.split(", then")[0]) == (
-        False,
-        "aspec is licensed and cannot be downloaded: get train.txt, dev.txt",
-    )
-    assert doctor._mirrors(config, ["data/aspec/train.txt"])[0]
-    named = load(read_all(project_files(ROOT)) | {"mirrors": {"aspec": "/nowhere"}}, [])
-    assert doctor._licensed(named, ["data/aspec/train.txt"])[0]
-    assert not doctor._mirrors(named, ["data/aspec/train.txt"])[0]
-
-
-def test_doctor_compares_requests_with_the_nodes(cluster):
-    config = load(read_all(project_files(ROOT)), [])
-    fits = config.corpora["demo"].resources
-    large = fits.model_copy(update={"mem_mb": 900000})
-
-    def trainings(*some):
-        return [
-            doctor.Training(one, lambda key: f"`corpora.demo.resources.{key}` in mine.yaml") for one in some
-        ]
-
-    assert doctor._nodes(Site(), trainings(fits)) == (True, "nodes of gpu have what trainings ask for")
-    assert doctor._nodes(Site(), trainings(fits, large, large)) == (
-        False,
-        "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
-    )

@@ -24,6 +24,7 @@ from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, r
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
 from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.trainings import TRAININGS
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
@@ -220,7 +221,7 @@ def half_done_trainings():
         return {"settings": json.loads(job.params.settings), "seed": int(seed), "code": job.params.code}
 
     jobs = [
-        job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in hours.TRAININGS
+        job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS
     ]
     runs = [(Path(os.path.dirname(job.output[0])), partial(stamp, job)) for job in jobs]
     return half_done.line(runs, CONFIG.any_code)

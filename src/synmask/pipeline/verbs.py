@@ -5,8 +5,8 @@ A verb's module is imported when it runs; what it imports is the code behind the
 """
 
 PEOPLE = {
-    "plan": "cli.planning:plan",
-    "doctor": "cli.planning:doctor",
+    "plan": "cli.plan:plan",
+    "doctor": "cli.doctor:doctor",
     "translate": "cli.translate:translate",
     "tree": "cli.trees:tree",
     "parse": "translation.parse:parse",
@@ -15,7 +15,7 @@ PEOPLE = {
     "compare": "reporting.compare:compare",
     "export": "cli.export:export",
     "report": "reporting.report:write_report",
-    "settings": "cli.planning:settings",
+    "settings": "cli.settings:settings",
 }
 STEPS = {
     "Corpora": {

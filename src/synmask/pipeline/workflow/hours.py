@@ -1,7 +1,7 @@
 """The hours of trainings: operations by the speed of machines, or measured from trainings that ran here."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,8 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
 from synmask.pipeline.files import UserError, read_json
-from synmask.pipeline.paths import RUN, TUNED, WEIGHTS, existing, filled
+from synmask.pipeline.paths import RUN, existing
+from synmask.pipeline.workflow.trainings import TRAININGS, Training, translating
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 
@@ -33,19 +34,21 @@ def used_parameters(model: Model | RobertaSize, vocabulary: int) -> int:
     return vocabulary * width + model.encoder_layers * (attention + ffn) + decoder
 
 
+MACHINES = frozenset(("gpu", "cpu"))
 PARAMETERS = used_parameters(Model(), REFERENCE["merges"])  # of the model whose steps were measured
 
 
 @dataclass(frozen=True)
 class Hours:
-    """Hours of one training: `gpu` on one GPU, `cores` on one CPU core; None if the text's size is unknown.
+    """Hours of one training: on one GPU, and on one core of a CPU; None if the text's size is unknown.
 
-    `measured`: the devices of trainings that ran here. For other kinds of device, hours are estimated.
+    Attributes:
+        measured: which of the two ("gpu", "cpu") are those of trainings that ran here; others are estimated.
     """
 
     gpu: float | None
-    cores: float | None
-    measured: tuple[str, ...] = ()
+    cpu: float | None
+    measured: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Work:
     precision: str = "fp32"
 
     def hours(self, machine: str) -> float | None:
-        """On this machine of the reference: a GPU, or a core of a CPU."""
+        """On a machine of the reference: "gpu", or "cpu" for one of its cores."""
         if self.steps is None:
             return None
         known = REFERENCE[machine]
@@ -73,7 +76,7 @@ class Work:
         return self.steps * step * like["times"] * self.times / 3600
 
 
-class Trained(Section):
+class TrainingRecord(Section):
     """The duration of a training, from its train.json."""
 
     model_config = ConfigDict(extra="ignore")
@@ -87,32 +90,66 @@ class Trained(Section):
 class Clock:
     """The hours of a configuration's trainings; `results` contains the runs so far.
 
-    They are measured from the same training here, with any seed and in any direction. Without such runs,
-    they are the reference's, scaled by how much longer other trainings took here.
+    They are measured from trainings that are `alike` here. Without such, they are the reference's, scaled by
+    how much longer other trainings took here.
     """
 
     def __init__(self, config: Config, results: Path = Path("results")) -> None:
         self.config, self.results = config, results
 
-    def training(self, corpus: str, direction: str, system: str, part: str = "") -> Hours:
-        """The hours of one training of a system in a direction of a corpus.
+    def hours(self, training: Training) -> Hours:
+        """The hours of one training."""
+        hours: dict[str, Any] = {machine: mean(found) for machine, found in self._measured(training).items()}
+        measured = frozenset(hours)
+        for machine in MACHINES - measured:
+            guess = self._work(training).hours(machine)
+            hours[machine] = guess and guess * self._scales[machine]
+        return Hours(**hours, measured=measured)
 
-        Args:
-            part: "template" for the model that predicts the templates which the system reads.
-        """
-        runs = filled(f"{RUN}/{part}".rstrip("/"), corpus=corpus, system=system)
-        return self._hours(runs, self._work(corpus, direction, system, part))
+    def _measured(self, training: Training) -> dict[str, list[float]]:
+        """Machine → hours of the trainings alike that ran on such here; on a CPU, of one core."""
+        hours: dict[str, list[float]] = {}
+        for path in existing(f"{training.alike}/train.json", self.results):
+            try:
+                run = TrainingRecord.model_validate(read_json(path))
+            except ValidationError as error:
+                raise UserError(f"{path}: {one_line(error, {})}; delete it and rerun") from None
+            machine, cores = ("cpu", run.threads) if run.device == "CPU" else ("gpu", 1)
+            hours.setdefault(machine, []).append(run.train_seconds * run.workers * cores / 3600)
+        return hours
 
-    def finetuning(self, benchmark: str, task: str) -> Hours:
-        """The hours of one fine-tuning."""
+    @cached_property
+    def _scales(self) -> dict[str, float]:
+        """Median ratio of measured to estimated hours by machine."""
+        ratios: dict[str, list[float]] = {machine: [] for machine in MACHINES}
+        for run in sorted({path.parts[-5:-2] for path in existing(f"{RUN}/train.json", self.results)}):
+            if run[0] in self.config.corpora and run[2] in self.config.systems:
+                training = translating("train", *run)
+                for machine, found in self._measured(training).items():
+                    if guess := self._work(training).hours(machine):
+                        ratios[machine].append(mean(found) / guess)
+        return {machine: median(found) if found else 1.0 for machine, found in ratios.items()}
+
+    def _work(self, training: Training) -> Work:
+        if "weights" in training.wildcards:
+            return self._pretraining(training.wildcards["weights"])
+        if "benchmark" in training.wildcards:
+            return self._finetuning(training.wildcards["benchmark"], training.wildcards["task"])
+        corpus, system = training.wildcards["corpus"], training.wildcards["system"]
+        entry, settings = self.config.corpora[corpus], self.config.training_of(corpus, system)
+        subwords, tokens = self._subwords(corpus, training.direction), settings.batch.tokens
+        steps = None if subwords is None else subwords * settings.max_epochs / (tokens * REFERENCE["filled"])
+        parameters = used_parameters(self.config.model_of(corpus, system), entry.bpe.merges)
+        guide = self.config.systems[system].guide if training.rule == "train" else "none"
+        return Work(steps, tokens, parameters, guide, precision=settings.precision)
+
+    def _finetuning(self, benchmark: str, task: str) -> Work:
         entry = self.config.benchmarks[benchmark]
         settings, parameters = entry.tasks[task], used_parameters(self._shape(entry.weights), 0)
-        tokens = settings.sentences * REFERENCE["example"]
-        runs = filled(TUNED, benchmark=benchmark, task=task)
-        return self._hours(runs, Work(settings.total_updates, tokens, parameters))
+        return Work(settings.total_updates, settings.sentences * REFERENCE["example"], parameters)
 
-    def pretraining(self, weights: str) -> Hours:
-        """The hours of pre-training weights: as long as their text is, or further, by their schedule."""
+    def _pretraining(self, weights: str) -> Work:
+        """As long as the text of the weights is, or, continued, by their schedule."""
         entry, known = self.config.weights[weights], REFERENCE["pretraining"]
         training = (entry.pretrain or entry.continued).training
         batch, times = training.batch, 1.0
@@ -123,8 +160,7 @@ class Clock:
             text = self._bytes(entry.pretrain)
             read = text and text * training.max_epochs / known["bytes"]
             steps = read and read / (batch.tokens * REFERENCE["filled"])
-        work = Work(steps, batch.tokens, used_parameters(self._shape(weights), 0), times=times)
-        return self._hours(filled(WEIGHTS, weights=weights), work)
+        return Work(steps, batch.tokens, used_parameters(self._shape(weights), 0), times=times)
 
     def _bytes(self, entry: Pretrain) -> int | None:
         """The size of the text of a pre-training; None where it is missing or packed."""
@@ -133,52 +169,6 @@ class Clock:
         paths = [Path(path) for path in entry.text["train"]]
         there = all(path.is_file() and path.suffix != ".gz" for path in paths)
         return sum(path.stat().st_size for path in paths) if there else None
-
-    def _hours(self, runs: str, work: Work) -> Hours:
-        """Measured in the folders of the pattern `runs`, else estimated."""
-        gpu, cores, devices = self._measured(runs)
-        for machine, found in (("gpu", gpu), ("cpu", cores)):
-            if not found and (guess := work.hours(machine)) is not None:
-                found.append(guess * self._scales[machine])
-        return Hours(mean(gpu) if gpu else None, mean(cores) if cores else None, tuple(sorted(devices)))
-
-    def _measured(self, runs: str) -> tuple[list[float], list[float], set[str]]:
-        """Hours on a GPU, core hours without one, and the devices of trainings that ran in these folders."""
-        gpu, cores, devices = [], [], set()
-        for path in existing(f"{runs}/train.json", self.results):
-            try:
-                run = Trained.model_validate(read_json(path))
-            except ValidationError as error:
-                raise UserError(f"{path}: {one_line(error, {})}; delete it and rerun") from None
-            hours = run.train_seconds * run.workers / 3600
-            devices.add(run.device)
-            if run.device == "CPU":
-                cores.append(hours * run.threads)
-            else:
-                gpu.append(hours)
-        return gpu, cores, devices
-
-    @cached_property
-    def _scales(self) -> dict[str, float]:
-        """Median ratio of measured to estimated hours, on a GPU and without."""
-        ratios: dict[str, list[float]] = {"gpu": [], "cpu": []}
-        for run in sorted({path.parts[-5:-2] for path in existing(f"{RUN}/train.json", self.results)}):
-            corpus, direction, system = run
-            if corpus in self.config.corpora and system in self.config.systems:
-                runs = filled(RUN, direction, corpus=corpus, system=system)
-                work, measured = self._work(*run), self._measured(runs)
-                for machine, found in zip(ratios, measured, strict=False):
-                    if found and (guess := work.hours(machine)):
-                        ratios[machine].append(mean(found) / guess)
-        return {machine: median(found) if found else 1.0 for machine, found in ratios.items()}
-
-    def _work(self, corpus: str, direction: str, system: str, part: str = "") -> Work:
-        entry, training = self.config.corpora[corpus], self.config.training_of(corpus, system)
-        subwords, tokens = self._subwords(corpus, direction), training.batch.tokens
-        steps = None if subwords is None else subwords * training.max_epochs / (tokens * REFERENCE["filled"])
-        parameters = used_parameters(self.config.model_of(corpus, system), entry.bpe.merges)
-        guide = "none" if part else self.config.systems[system].guide
-        return Work(steps, tokens, parameters, guide, precision=training.precision)
 
     def _shape(self, weights: str) -> RobertaSize:
         """The sizes of a RoBERTa; RoBERTa-base's if only its files say them, which may be missing still."""
@@ -217,32 +207,20 @@ def as_text(hours: float) -> str:
     return f"{days:,.{1 if days < 10 else 0}f} days" if days < 730 else f"{days / 365:,.0f} years"
 
 
-# Rules that train, each with the hours of one of its jobs.
-TRAININGS: dict[str, Callable[[Clock, Mapping[str, str]], Hours]] = {
-    "train": lambda clock, w: clock.training(w["corpus"], f"{w['source']}-{w['target']}", w["system"]),
-    "train_templates": lambda clock, w: clock.training(
-        w["corpus"], f"{w['source']}-{w['target']}", w["system"], "template"
-    ),
-    "pretrain": lambda clock, w: clock.pretraining(w["weights"]),
-    "continue_pretraining": lambda clock, w: clock.pretraining(w["weights"]),
-    "finetune": lambda clock, w: clock.finetuning(w["benchmark"], w["task"]),
-}
-
-
 def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """`total` of a dry run's jobs, given as rule and wildcards; `synmask plan` says the same."""
     clock = Clock(config)
-    words = total(TRAININGS[rule](clock, wildcards) for rule, wildcards in jobs if rule in TRAININGS)
+    words = total(clock.hours(Training(*job)) for job in jobs if job[0] in TRAININGS)
     return words and f"{words}: see synmask plan"
 
 
 def total(trainings: Iterable[Hours], gpus: int = 1) -> str:
     """One line on the hours of trainings, on GPUs and on this machine's cores; empty if none are known."""
-    known = [hours for hours in trainings if hours.gpu is not None and hours.cores is not None]
+    known = [hours for hours in trainings if hours.gpu is not None and hours.cpu is not None]
     if not known:
         return ""
     each, cores = [hours.gpu for hours in known], os.cpu_count() or 1
     on_gpus = as_text(max(sum(each) / gpus, *each))
-    without = as_text(sum(hours.cores for hours in known) / cores)
+    without = as_text(sum(hours.cpu for hours in known) / cores)
     where = f"{gpus} GPUs" if gpus > 1 else "one GPU"
     return f"about {on_gpus} of training on {where}, {without} on {cores} cores without one"

@@ -14,6 +14,7 @@ from synmask.pipeline.config.table_plan import Plan, expected_runs, plan, table_
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
+from synmask.pipeline.workflow.trainings import continued_on
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
@@ -87,13 +88,11 @@ class Targets:
 
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
-        benchmark = self.config.benchmarks[table.benchmark]
-        tasks = filled(f"{BENCHMARK}/", benchmark=table.benchmark)
-        for system in {*table.systems} & {*benchmark.weights_of}:
-            parses = self.config.weights[benchmark.weights_of[system]].continued.parses
-            for prefix in itertools.chain(*parses.values()):
-                if prefix.startswith(tasks):
-                    yield prefix.removeprefix(tasks).split("/")[0]
+        chosen = self.config.benchmarks[table.benchmark].weights_of
+        for system in {*table.systems} & {*chosen}:
+            for benchmark, task in continued_on(self.config, chosen[system]):
+                if benchmark == table.benchmark:
+                    yield task
 
     def submissions(self, table: str) -> list[str]:
         """The zips for GLUE's server of the systems of a benchmark's table.

@@ -1,62 +1,81 @@
 """`synmask doctor`: whether this machine, and a cluster, have what the workflow needs."""
 
+import itertools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
+import requests
+import torch
+
 from synmask import kernels
+from synmask.pipeline.cli.plan import disk, rows_of
+from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Resources
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
-from synmask.pipeline.workflow.slurm import Site
+from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.trainings import trainings
+from synmask.processor import CPU
 
 TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
+Key = tuple[str, ...]  # of the configuration
 
 
-@dataclass(frozen=True)
-class Training:
-    """The requests of some trainings of a target, and the function that says where one of these is set."""
+def doctor(
+    *target: str,
+    configfile: tuple[Path, ...] = (),
+    profile: Literal["default", "slurm"] = "default",
+    job: bool = False,
+) -> None:
+    """Check whether this machine has what a target needs: one line per check, good or what to do.
 
-    resources: Resources
-    is_set_in: Callable[[str], str]
+    With `--profile slurm`, also whether the cluster takes jobs with the settings of slurm.local.yaml.
+    The exit code is 1 if something is missing.
 
-
-def check(
-    config: Config,
-    downloads: list[str],
-    cluster: Site | None,
-    trainings: Iterable[Training] = (),
-    *,
-    job: bool,
-) -> Iterator[Finding]:
-    """Check all, side by side.
+    For example: `synmask doctor demo --profile slurm --job`
 
     Args:
-        downloads: the files that the targets need from elsewhere.
-        cluster: the settings of a cluster, if its jobs are checked, too.
-        trainings: those of the targets, for the cluster.
-        job: also run a short job, to see whether nodes have this folder.
+        target: Experiments and tables of the configuration; default: its targets.
+        configfile: Your own files; each overrides config.yaml and the files before it.
+        profile: The profile of Snakemake that you will use.
+        job: Also run a job of some seconds, to see whether the nodes have this folder.
     """
-    checks: list[Callable[[], Finding]] = [_operators, _choice, _torch, lambda: _java(downloads)]
-    checks += [lambda: _licensed(config, downloads), lambda: _mirrors(config, downloads)]
-    if cluster:
+    config, targets, is_set_in = configured(target, configfile)
+    named = Targets(config, read_published(config.published))
+    downloads = sorted({path for name in targets for path in named.downloads(name)})
+    origins = {path: _origin(config, path) for path in downloads if not os.path.exists(path)}
+    checks = [_operators, _choice, _torch, lambda: _java(downloads)]
+    checks += [lambda: _licensed(origins), lambda: _mirrors(origins)]
+    if profile == "slurm":
+        site, entries = slurm.read_site(), (Jobs.entry(one.wildcards) for one in trainings(config, targets))
+        wanted = {config.resources_key(*entry): config.resources_of(*entry) for entry in entries}
         checks.append(_commands)
-        partitions = dict.fromkeys((cluster.partition, cluster.gpu_partition))
-        checks += [lambda name=name: _accepts(cluster, name) for name in partitions]
-        checks.append(lambda: _nodes(cluster, trainings))
-        checks += [lambda: _folder(cluster)] if job else []
+        checks += [
+            partial(_accepts, site, name) for name in dict.fromkeys((site.partition, site.gpu_partition))
+        ]
+        checks.append(lambda: _nodes(site, wanted, is_set_in))
+        checks += [lambda: _folder(site)] if job else []
     with ThreadPoolExecutor(len(checks)) as threads:
-        yield from threads.map(lambda one: one(), checks)
+        found = [*threads.map(lambda check: check(), checks), disk(rows_of(config, targets))]
+    for good, words in found:
+        print("good  " if good else "TO DO ", words)
+    if not all(good for good, _ in found):
+        sys.exit(1)
 
 
 def _operators() -> Finding:
@@ -75,8 +94,6 @@ def _operators() -> Finding:
 
 def _choice() -> Finding:
     """The operators that this processor takes."""
-    from synmask.processor import CPU
-
     lanes = f"in C++ on {CPU.lanes} numbers at once" if CPU.lanes else "by PyTorch"
     return True, (
         f"processor with {CPU.capability}: linear layers by {CPU.linear}, convolutions by "
@@ -86,8 +103,6 @@ def _choice() -> Finding:
 
 
 def _torch() -> Finding:
-    import torch
-
     if count := torch.cuda.device_count():
         return True, f"PyTorch {torch.__version__} sees {count} GPUs: {torch.cuda.get_device_name(0)}"
     if shutil.which("nvidia-smi") is None:
@@ -95,7 +110,7 @@ def _torch() -> Finding:
     return False, f"PyTorch {torch.__version__} sees no GPU, though nvidia-smi is here: see `nvidia-smi`"
 
 
-def _java(downloads: list[str]) -> Finding:
+def _java(downloads: Iterable[str]) -> Finding:
     if not any(path.endswith(".jar") for path in downloads):
         return True, "Java is not needed"
     if shutil.which("java") is None:
@@ -103,58 +118,51 @@ def _java(downloads: list[str]) -> Finding:
     return True, "Java is there"
 
 
-def _mirrors(config: Config, downloads: list[str]) -> Finding:
-    """The hosts and folders of what is not downloaded yet."""
-    left = [path for path in downloads if not os.path.exists(path) and not _is_licensed(config, path)]
-    if not left:
-        return True, "all that can be downloaded is here"
-    places = {config.mirrors.get(Path(path).parent.name) or _url(config, path) for path in left}
-    bad = [place for place, there in _reachable({place for place in places if place}).items() if not there]
-    if bad:
-        do = "download on a machine with a network and copy data/, or set `mirrors`"
-        return False, f"cannot be reached: {', '.join(sorted(bad))}: {do}"
-    return True, f"{len(left)} downloads to come can be reached"
-
-
-def _is_licensed(config: Config, path: str) -> bool:
-    """Whether a file can be had from the user alone, who has not said where it is."""
-    name, file = Path(path).parts[-2:]
-    return name not in config.mirrors and config.origin(name, file)[0] is None
-
-
-def _licensed(config: Config, downloads: list[str]) -> Finding:
-    """Licensed files that are not here."""
-    left = [Path(path) for path in downloads if not os.path.exists(path) and _is_licensed(config, path)]
-    if not left:
-        return True, "no licensed data is missing"
-    return False, "; ".join(
-        f"{name} is licensed and cannot be downloaded: get "
-        f"{', '.join(path.name for path in left if path.parent.name == name)}, "
-        f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
-        for name in dict.fromkeys(path.parent.name for path in left)
-    )
-
-
-def _url(config: Config, path: str) -> str | None:
+def _origin(config: Config, path: str) -> str | None:
+    """The mirror or host of a file; None: it is licensed, and the user has not said where it is."""
     folder, name = Path(path).parts[-2:]
+    if folder in config.mirrors:
+        return config.mirrors[folder]
     url = config.origin(folder, name)[0]
     return url and "{0.scheme}://{0.netloc}".format(urlsplit(url))
 
 
-def _reachable(places: set[str]) -> dict[str, bool]:
-    import requests
+def _licensed(origins: Mapping[str, str | None]) -> Finding:
+    """Licensed files among those that are not here."""
+    missing: dict[str, list[str]] = {}
+    for path in (path for path, origin in origins.items() if origin is None):
+        missing.setdefault(Path(path).parent.name, []).append(Path(path).name)
+    if not missing:
+        return True, "no licensed data is missing"
+    return False, "; ".join(
+        f"{name} is licensed and cannot be downloaded: get {', '.join(files)}, "
+        f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
+        for name, files in missing.items()
+    )
 
-    def there(place: str) -> bool:
-        if "://" not in place:
-            return os.path.isdir(os.path.expanduser(place))
-        try:
-            requests.head(place, timeout=TIMEOUT)
-        except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
-            return False
-        return True
 
+def _mirrors(origins: Mapping[str, str | None]) -> Finding:
+    """The hosts and folders of what is not downloaded yet."""
+    left = [origin for origin in origins.values() if origin]
+    if not left:
+        return True, "all that can be downloaded is here"
+    places = sorted({*left})
     with ThreadPoolExecutor(16) as threads:
-        return dict(zip(places, threads.map(there, places), strict=True))
+        bad = [*itertools.compress(places, threads.map(_unreachable, places))]
+    if bad:
+        do = "download on a machine with a network and copy data/, or set `mirrors`"
+        return False, f"cannot be reached: {', '.join(bad)}: {do}"
+    return True, f"{len(left)} downloads to come can be reached"
+
+
+def _unreachable(place: str) -> bool:
+    if "://" not in place:
+        return not os.path.isdir(os.path.expanduser(place))
+    try:
+        requests.head(place, timeout=TIMEOUT)
+    except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
+        return True
+    return False
 
 
 def _commands() -> Finding:
@@ -165,7 +173,7 @@ def _commands() -> Finding:
     return True, "SLURM's commands are there"
 
 
-def _accepts(site: Site, partition: str) -> Finding:
+def _accepts(site: slurm.Site, partition: str) -> Finding:
     """Whether SLURM would take a small job for a partition, with the site's account, QOS and options."""
     done = _run(_sbatch(site, partition), "--test-only", "--wrap", "true")
     if done is None:
@@ -179,28 +187,27 @@ def _accepts(site: Site, partition: str) -> Finding:
     return False, "; ".join("\n".join(filter(None, parts)).splitlines())
 
 
-def _nodes(site: Site, trainings: Iterable[Training]) -> Finding:
+def _nodes(site: slurm.Site, wanted: Mapping[Key, Resources], is_set_in: Callable[[Key], str]) -> Finding:
     """Whether a node has what each training asks for."""
     faults, partition = {}, site.gpu_partition
-    for one in trainings:
-        resources = one.resources
+    for key, resources in wanted.items():
         request = {"MB": resources.mem_mb, "CPU": resources.threads, "GPU": resources.gpus}
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         if unit := shortage(request, nodes):
-            change = f"change {one.is_set_in(slurm.RESOURCES[unit])}"
+            change = f"change {is_set_in((*key, slurm.RESOURCES[unit]))}"
             faults[change] = f"{lacking(request, unit, partition, nodes)}: {change}"
     if faults:
         return False, "; ".join(faults.values())
     return True, f"nodes of {partition} have what trainings ask for"
 
 
-def _sbatch(site: Site, partition: str) -> list[str]:
+def _sbatch(site: slurm.Site, partition: str) -> list[str]:
     words = ["sbatch", "-p", partition, "--mem", "100", "-t", "1", *site.extra.split()]
     words += ["-A", site.account] if site.account else []
     return words + (["--qos", site.qos] if site.qos else [])
 
 
-def _folder(site: Site) -> Finding:
+def _folder(site: slurm.Site) -> Finding:
     """Whether a node sees what is written here."""
     with tempfile.NamedTemporaryFile(dir=".") as file:
         path, wait = os.path.abspath(file.name), ["--wait", "-o", "/dev/null"]

@@ -6,19 +6,13 @@ from pathlib import Path
 import pytest
 
 from small_models import fit, model_text, typed
+from synmask.pipeline.cli.plan import RESUMED, lines, parsing_lines, rows_of
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
-from synmask.pipeline.translation.plan import (
-    RESUMED,
-    count_parameters,
-    finetunings,
-    lines,
-    parsing_lines,
-    plan,
-    pretrained,
-)
+from synmask.pipeline.translation.parameters import count_parameters
+from synmask.pipeline.workflow.trainings import trainings
 
 ROOT = Path(__file__).parents[2]
 FILES = project_files(ROOT)
@@ -35,7 +29,7 @@ def symbols(count):
 
 
 def test_trainings_are_those_of_the_experiments(tmp_path):
-    rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
+    rows = rows_of(configuration(), ["demo", "multi30k-small"], tmp_path)
     assert {row.name: row.count for row in rows} == {
         **{f"demo/de-en/{system}": 2 for system in ("transformer", "grammar-mended", "grammar")},
         **{f"multi30k-small/de-en/{system}": 1 for system in ("transformer", "grammar")},
@@ -46,12 +40,12 @@ def test_what_two_experiments_share_is_counted_once(tmp_path):
     def changed(values):
         values["experiments"]["again"] = values["experiments"]["demo"] | {"seeds": [2, 3]}
 
-    rows = plan(configuration(changed), ["demo", "again"], tmp_path)
+    rows = rows_of(configuration(changed), ["demo", "again"], tmp_path)
     assert [row.count for row in rows] == [3] * 3
 
 
 def test_a_table_is_planned_with_its_own_rows_alone(tmp_path):
-    rows = plan(configuration(), ["mlm-core"], tmp_path)
+    rows = rows_of(configuration(), ["mlm-core"], tmp_path)
     assert {row.name for row in rows} == {
         f"{corpus}/{direction}/{system}"
         for corpus in ("iwslt14", "nc11")
@@ -62,13 +56,14 @@ def test_a_table_is_planned_with_its_own_rows_alone(tmp_path):
 
 
 def test_the_papers_own_rows_need_no_other_systems(tmp_path):
-    rows = plan(configuration(), ["paper-core"], tmp_path)
+    rows = rows_of(configuration(), ["paper-core"], tmp_path)
     translating = [row for row in rows if row.parameters]
     systems = {row.name.split("/")[2] for row in translating}
     assert systems == {"transformer", "grammar-nobpe", "grammar-nomlm", "grammar"}
     assert sum(row.count for row in translating) == (2 * 2 * 4 + 2 * 3) * 5
-    tuned = {*finetunings(configuration(), ["paper-core"])}
-    assert {run.split("/")[0] for *_, run in tuned} == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
+    tuned = [job for job in trainings(configuration(), ["paper-core"]) if job.rule == "finetune"]
+    systems = {job.wildcards["system"] for job in tuned}
+    assert systems == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
     assert sum(row.count for row in rows if row.name.startswith("glue/")) == len(tuned) == 8 * 3 * 5
 
 
@@ -104,7 +99,7 @@ def test_the_forecast_is_what_a_training_takes(
     def as_here(values):
         values["corpora"]["demo"]["training"] |= {"average": keep, "checkpoint": checkpoint}
 
-    row = plan(configuration(as_here), ["demo"], tmp_path)[0]
+    row = rows_of(configuration(as_here), ["demo"], tmp_path)[0]
     assert kept == pytest.approx(row.kept / row.parameters * parameters, rel=0.05)
     assert max(sizes) == pytest.approx(row.working / row.parameters * parameters, rel=0.05)
 
@@ -117,10 +112,10 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     (tmp_path / "demo/de-en/bin").mkdir()
     for side, size in (("de", 996), ("en", 796)):
         (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text(symbols(size))
-    rows = {row.name.split("/")[2]: row for row in plan(configuration(), ["demo"], tmp_path)}
+    rows = {row.name.split("/")[2]: row for row in rows_of(configuration(), ["demo"], tmp_path)}
     assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].hours.gpu) == (1, 1, 1.0)
-    assert rows["grammar"].hours.measured == ("H100",)
-    assert rows["transformer"].hours.measured == ()
+    assert rows["grammar"].hours.measured == {"gpu"}
+    assert rows["transformer"].hours.measured == frozenset()
     settings = configuration().run_settings("demo", "de-en", "grammar")
     assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
     assert not rows["grammar"].estimated
@@ -147,12 +142,12 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
         json.dumps({"train_seconds": 36.0, "workers": 1, "threads": 2, "device": "CPU"})
     )
     config = configuration(changed)
-    rows = plan(config, ["demo"], tmp_path)
+    rows = rows_of(config, ["demo"], tmp_path)
     assert [(row.name, row.done, row.hours.measured) for row in rows] == [
-        ("demo/de-en/st-nmt/template", 1, ("CPU",)),
-        ("demo/de-en/st-nmt", 0, ()),
+        ("demo/de-en/st-nmt/template", 1, {"cpu"}),
+        ("demo/de-en/st-nmt", 0, set()),
     ]
-    assert rows[0].hours.cores == pytest.approx(0.02)
+    assert rows[0].hours.cpu == pytest.approx(0.02)
     run = ("demo", "de-en", "st-nmt")
     first = count_parameters(config.template_settings(*run), 990, 500)
     assert (
@@ -167,7 +162,7 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
 
 
 def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
-    rows = plan(configuration(), ["demo"], tmp_path)
+    rows = rows_of(configuration(), ["demo"], tmp_path)
     assert "WARNING" not in "\n".join(lines(rows, results=tmp_path))
     few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
@@ -177,7 +172,7 @@ def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
     def wide(values):
         values["corpora"]["demo"]["model"] |= {"embed_dim": 8192, "ffn_dim": 8192}
 
-    rows = plan(configuration(wide), ["demo"], tmp_path)
+    rows = rows_of(configuration(wide), ["demo"], tmp_path)
     message = "\n".join(lines(rows, results=tmp_path))
     needed = f"{rows[0].parameters * 16 / 1e9:.3g} GB"  # itself, its gradient and Adam's two moments
     assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in message
@@ -211,20 +206,24 @@ def test_hours_of_parsing_for_pre_training_are_said():
 
 def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     config = configuration()
-    assert pretrained(config, ["demo"]) == []
-    assert pretrained(config, ["glue-mlm"]) == []  # published weights
-    assert pretrained(config, ["glue"]) == ["roberta-base-synclm"]
+
+    def pretrained(target):
+        return [job.wildcards["weights"] for job in trainings(config, [target]) if "weights" in job.wildcards]
+
+    assert pretrained("demo") == []
+    assert pretrained("glue-mlm") == []  # published weights
+    assert pretrained("glue") == ["roberta-base-synclm"]
     (tmp_path / "weights/roberta-demo").mkdir(parents=True)
     summary = {"train_seconds": 120.0, "workers": 1, "threads": 1, "device": "CPU"}
     (tmp_path / "weights/roberta-demo/train.json").write_text(json.dumps(summary))
-    rows = plan(config, ["nlu-demo-all"], tmp_path)
+    rows = rows_of(config, ["nlu-demo-all"], tmp_path)
     made = {row.name: (row.done, row.hours.measured) for row in rows if row.name.startswith("weights/")}
     assert made == {
-        "weights/roberta-demo": (1, ("CPU",)),
-        "weights/roberta-demo-continued": (0, ()),
-        "weights/roberta-demo-synclm": (0, ()),
+        "weights/roberta-demo": (1, {"cpu"}),
+        "weights/roberta-demo-continued": (0, set()),
+        "weights/roberta-demo-synclm": (0, set()),
     }
     assert rows[0].name == "weights/roberta-demo"
-    assert rows[0].hours.cores == pytest.approx(120 / 3600)
+    assert rows[0].hours.cpu == pytest.approx(120 / 3600)
     message = "\n".join(lines(rows, results=tmp_path))
     assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in message

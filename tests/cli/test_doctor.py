@@ -1,0 +1,64 @@
+"""What `synmask doctor` says: of this machine, of downloads, of a cluster's nodes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from synmask.pipeline.cli import doctor, main
+from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.workflow.slurm import Site
+
+ROOT = Path(__file__).parents[2]
+TRAIN, DEV = "data/aspec/train.txt", "data/aspec/dev.txt"
+
+
+def origins(*paths, **mirrors):
+    config = load(read_all(project_files(ROOT)) | {"mirrors": mirrors}, [])
+    return {path: doctor._origin(config, path) for path in paths}
+
+
+def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_path, capsys):
+    nowhere = tmp_path / "nowhere"
+    (tmp_path / "mine.yaml").write_text(f"mirrors: {{multi30k: {nowhere}, corenlp: {nowhere}}}\n")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit, match="1"):
+        main(["doctor", "multi30k-small", "--profile", "slurm", "--configfile", f"{tmp_path}/mine.yaml"])
+    output = capsys.readouterr().out
+    assert "TO DO  no java for CoreNLP: install default-jdk-headless\n" in output
+    assert f"TO DO  cannot be reached: {nowhere}: download on" in output
+    assert "TO DO  no sbatch, squeue, scancel on PATH" in output
+
+
+def test_what_is_licensed_is_named():
+    missing = origins(TRAIN, DEV, "data/multi30k/train.de.gz")
+    assert missing[TRAIN] is None
+    assert doctor._licensed(missing) == (
+        False,
+        "aspec is licensed and cannot be downloaded: get train.txt, dev.txt, "
+        "then set `mirrors: {aspec: FOLDER}` in config.yaml",
+    )
+    assert doctor._mirrors(origins(TRAIN))[0]
+    named = origins(TRAIN, aspec="/nowhere")
+    assert doctor._licensed(named)[0]
+    assert not doctor._mirrors(named)[0]
+
+
+def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho '512000 64 gpu:2'\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    config = load(read_all(project_files(ROOT)), [])
+    fits = config.corpora["demo"].resources
+    large = fits.model_copy(update={"mem_mb": 900000})
+
+    def is_set_in(key):
+        return f"`{'.'.join(key)}` in mine.yaml"
+
+    key = ("corpora", "demo", "resources")
+    assert doctor._nodes(Site(), {key: fits}, is_set_in) == (True, "nodes of gpu have what trainings ask for")
+    assert doctor._nodes(Site(), {("x",): fits, key: large}, is_set_in) == (
+        False,
+        "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
+    )
