@@ -75,7 +75,7 @@ class LogHandler(LogHandlerBase):
             from snakemake.logging import ColorizingTextHandler
 
             self.plain_handler = ColorizingTextHandler(nocolor=common.nocolor, stream=stream)
-            self.counted = False  # a plan has its counts above its jobs and below them
+            self.counted = False  # a dry run has its counts above its jobs and below them
             return
         from rich.console import Console
 

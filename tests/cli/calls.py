@@ -101,11 +101,11 @@ translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/run/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
-table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --output OUT/table
+table --spec @table --published workflow/published.yaml --scores IN/scores.json --parses --output OUT/table
 parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
 curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
-report --plan @page --captions workflow/report --output OUT/report.html
+report --spec @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
 demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
@@ -128,7 +128,7 @@ nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN
 predict --valid dev --model IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
 glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
-table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
+table --spec @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """

@@ -148,7 +148,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("encode-text", "--valid", "empty", "empty"),
         ("learn-bpe", "--vocabularies", ("one", "more"), "--vocabularies"),
         ("learn-bpe", "--merges", "5.5", "--merges"),
-        ("table", "--plan", json.dumps(PARTLESS), "--plan: columns.0"),
+        ("table", "--spec", json.dumps(PARTLESS), "--spec: columns.0"),
         ("translate", "--threads", "1.5", "--threads"),
         ("learn-bpe", "--codes", "folder", "folder"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),

@@ -38,14 +38,14 @@ def built(tmp_path_factory):
     with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
         archive.extractall(folder / "results", filter="data")
     config = load(read_all([*project_files(ROOT), ROOT / "studies/multi30k/config.yaml"]))
-    plan = json.loads(
-        Targets(config, read_published(ROOT / "workflow/published.yaml")).page_plan("report-verdict")
+    spec = json.loads(
+        Targets(config, read_published(ROOT / "workflow/published.yaml")).page_spec("report-verdict")
     )
-    (planned,) = plan["contrasts"]
-    planned["contrasts"] = [Contrast(**one) for one in planned["contrasts"] if one["system"] in TESTED]
+    (group,) = spec["contrasts"]
+    group["contrasts"] = [Contrast(**one) for one in group["contrasts"] if one["system"] in TESTED]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        write_report(plan=plan, output=folder / "whole.html", captions=ROOT / "workflow/report")
+        write_report(spec=spec, output=folder / "whole.html", captions=ROOT / "workflow/report")
     page = folder / "report.html"
     page.write_text(pages.alone((folder / "whole.html").read_text(encoding="utf-8")), encoding="utf-8")
     return page

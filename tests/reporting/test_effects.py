@@ -22,7 +22,7 @@ EXPERIMENT = {
     "tables": [], "figures": [],
 }  # fmt: skip
 ASKED = {"corpus": "toy", "experiments": ["toy"], "contrasts": CONTRASTS}
-PLAN = {"title": "Report: Toy", "figures": [], "experiments": [EXPERIMENT], "contrasts": [ASKED]}
+SPEC = {"title": "Report: Toy", "figures": [], "experiments": [EXPERIMENT], "contrasts": [ASKED]}
 BLEU = {"b": [30.0, 30.1, 30.2], "a": [33.0, 33.1, 33.2], "c": [29.9, 30.2, 30.1]}
 RIGHT = {"b": 5, "a": 8, "c": 5}  # words of 10 in each sentence
 
@@ -50,7 +50,7 @@ def project(tmp_path, monkeypatch):
 
 
 def test_they_are_the_contrasts_of_the_runs_that_exist(project):
-    (panel,) = panels(PLAN, read_runs(EXPERIMENT))
+    (panel,) = panels(SPEC, read_runs(EXPERIMENT))
     runs = [path.parent for path in project.rglob("sentences.csv")]
     (first,), (second,), nothing = compare_all(CONTRASTS, Runs(runs))
     assert nothing == []
@@ -67,12 +67,12 @@ def test_they_are_the_contrasts_of_the_runs_that_exist(project):
 
 
 def test_without_runs_there_are_none(project):
-    assert [*panels(PLAN, [])] == []
-    assert [*panels({**PLAN, "contrasts": []}, read_runs(EXPERIMENT))] == []
+    assert [*panels(SPEC, [])] == []
+    assert [*panels({**SPEC, "contrasts": []}, read_runs(EXPERIMENT))] == []
 
 
 def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
-    write_report(plan=PLAN, output=project / "report.html", captions=project)
+    write_report(spec=SPEC, output=project / "report.html", captions=project)
     script = """
       const at = (one, name) => parseFloat(one.getAttribute(name));
       const [better] = document.querySelectorAll(".effect"), of = (kind) => better.querySelector(kind);

@@ -153,13 +153,13 @@ def test_backquotes_of_a_label_are_no_code_in_notes(tmp_path, label):
 
 def test_notes_take_labels_as_they_are():
     column = {"corpus": "c", "column": "de-en", "group": "`", "runs": {"a": [1]}}
-    plan = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
-    plan |= {"sweep": False, "notes": [], "files": [], "title": ""}
-    plan["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
+    spec = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
+    spec |= {"sweep": False, "notes": [], "files": [], "title": ""}
+    spec["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
     columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "bleu_tokenised"]
     runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(columns=columns)
     nothing = Published(papers={}, systems={}, results=())
-    missing, bad, *_ = notes(plan, nothing, [], runs, make="snakemake t")[1:]
+    missing, bad, *_ = notes(spec, nothing, [], runs, make="snakemake t")[1:]
     assert note_parts(missing)[1::2] == ["snakemake t"]
     assert "x `y` z ` De→En" in note_parts(missing)[0]
     [bad] = note_parts(bad)

@@ -42,7 +42,7 @@ def table():
     return Layout("Toy", ["System", ""], HEADS, rows, notes, "Transformer")
 
 
-PLAN = {
+SPEC = {
     "title": "Report: Toy & more",
     "figures": ["results/figures/method.svg"],
     "experiments": [
@@ -105,7 +105,7 @@ def project(tmp_path, monkeypatch):
 
 def page(project):
     output = project / "results/report.html"
-    write_report(plan=PLAN, output=output, captions=project / "captions")
+    write_report(spec=SPEC, output=output, captions=project / "captions")
     return output
 
 
@@ -229,8 +229,8 @@ def test_what_is_missing_is_called_missing(project):
 
 
 def test_an_empty_project_is_a_page_of_missing_things(project, open_page):
-    plan = PLAN | {"experiments": [PLAN["experiments"][0] | {"corpus": "none"}]}
-    write_report(plan=plan, output=project / "results/report.html", captions=project / "captions")
+    spec = SPEC | {"experiments": [SPEC["experiments"][0] | {"corpus": "none"}]}
+    write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")
     shown = open_page(project / "results/report.html")
     assert "0 of 4" in shown.html
     assert not shown.console
@@ -260,10 +260,10 @@ def test_a_label_or_title_is_no_image_link_or_markup(project):
     assert not re.search(r"<(img|a|em|script)\b", shown)
     assert shown.count("http://a.example/x.png") == 4
     assert shown.count("<code>") == 2  # of the note: its own, and harmless in a label
-    plan = copy.deepcopy(PLAN)
-    plan["title"] = plan["experiments"][0]["title"] = HOSTILE
-    plan["experiments"][0]["systems"][1][1] = HOSTILE
-    write_report(plan=plan, output=Path("results/report.html"), captions=project / "captions")
+    spec = copy.deepcopy(SPEC)
+    spec["title"] = spec["experiments"][0]["title"] = HOSTILE
+    spec["experiments"][0]["systems"][1][1] = HOSTILE
+    write_report(spec=spec, output=Path("results/report.html"), captions=project / "captions")
     html = Path("results/report.html").read_text()
     assert not [src for src in re.findall(r'<img[^>]*src="([^"]*)', html) if not src.startswith("data:")]
     assert not re.search(r'href="(?!#|[a-z][\w./-]*")', html)
@@ -294,9 +294,9 @@ def test_other_pages_become_sections(project):
     other.write_text(
         "<html><head><style>x</style></head><body><main><h1>Trees</h1><p class='tree-x'>here</p></main></body></html>"
     )
-    plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)], ["More", "results/gone.html"]]}
+    spec = SPEC["experiments"][0] | {"pages": [["Trees of toy", str(other)], ["More", "results/gone.html"]]}
     output = project / "results/report.html"
-    write_report(plan=PLAN | {"experiments": [plan]}, output=output, captions=project / "captions")
+    write_report(spec=SPEC | {"experiments": [spec]}, output=output, captions=project / "captions")
     html = output.read_text()
     assert re.search(r"Trees of toy</h3>\s*<p class='tree-x'>here</p>", html)
     assert '<h3 id="toy-page-1">' in html
@@ -304,7 +304,7 @@ def test_other_pages_become_sections(project):
     assert "snakemake results/gone.html" in html
     other.write_text("half a page")
     with pytest.raises(UserError, match=r"toy-trees\.html: not a whole HTML page"):
-        write_report(plan=PLAN | {"experiments": [plan]}, output=output, captions=project / "captions")
+        write_report(spec=SPEC | {"experiments": [spec]}, output=output, captions=project / "captions")
 
 
 def test_the_same_results_give_the_same_page(project):
@@ -415,9 +415,9 @@ def test_a_numbers_link_opens_the_runs_card(project, open_page):
 
 def test_the_cards_commands_can_be_pasted(project):
     (project / "results/toy").rename(project / "results/my toy")
-    plan = copy.deepcopy(PLAN)
-    plan["experiments"][0]["corpus"] = "my toy"
-    write_report(plan=plan, output=project / "results/report.html", captions=project / "captions")
+    spec = copy.deepcopy(SPEC)
+    spec["experiments"][0]["corpus"] = "my toy"
+    write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")
     html = unescape((project / "results/report.html").read_text())
     target = "'results/my toy/de-en/transformer/seed1/scores.json'"
     assert f"snakemake --force {target}" in html
@@ -432,9 +432,9 @@ def test_the_page_is_accessible(project, open_page, scheme):
     tree = Tree("S", (Tree("A", ("a",)), Tree("B", (Tree("C", ("b",)), Tree("D", ("c",))))))
     parse = Parse(["a", "b", "c"], [2, 1], 3, None, [1, 2, 3], [[[1, 0.9]], [[3, 0.9]], [[1, 0.9]]])
     other.write_text(tree_page("Trees", [tree], {"Grammar": [parse]}))
-    plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)]]}
+    spec = SPEC["experiments"][0] | {"pages": [["Trees of toy", str(other)]]}
     output = project / "results/report.html"
-    write_report(plan=PLAN | {"experiments": [plan]}, output=output, captions=project / "captions")
+    write_report(spec=SPEC | {"experiments": [spec]}, output=output, captions=project / "captions")
     if scheme == "dark":
         output.write_text(
             output.read_text().replace("(prefers-color-scheme: dark)", "all").replace("light dark", "dark")
@@ -469,7 +469,7 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):
         "metrics": {"dev": "dev"},
     }
     page = tmp_path / "page.html"
-    write_report(plan={"title": "x", "figures": [], "experiments": [entry]}, output=page, captions=tmp_path)
+    write_report(spec={"title": "x", "figures": [], "experiments": [entry]}, output=page, captions=tmp_path)
     text = page.read_text()
     assert "81.25" in text
     assert '<th scope="col">Task</th>' in text

@@ -33,8 +33,8 @@ PUBLISHED = {
 }
 
 
-def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_tokenised",), **kwargs):
-    """A plan in which every system is run with every seed, but for `peer`."""
+def spec_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_tokenised",), **kwargs):
+    """A spec in which every system is run with every seed, but for `peer`."""
     runs = {system: list(seeds) for system in systems if system != "peer"}
     return {
         "title": "A title",
@@ -94,11 +94,11 @@ def run(tmp_path):
 def table(tmp_path):
     """Writes a table and returns the CSV's rows, the runs' rows, the Markdown's lines."""
 
-    def write(plan, scores=(), parses=(), published=PUBLISHED, tasks=()):
+    def write(spec, scores=(), parses=(), published=PUBLISHED, tasks=()):
         out = tmp_path / "tables/t"
         (tmp_path / "published.yaml").write_text(json.dumps(published))
         runs = {"scores": scores, "parses": parses, "tasks": tasks}
-        write_table(plan=plan, published=tmp_path / "published.yaml", **runs, output=out)
+        write_table(spec=spec, published=tmp_path / "published.yaml", **runs, output=out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")
@@ -122,7 +122,7 @@ def test_a_table_names_all_commits_whose_code_trained_and_scored_its_runs(run, t
         {"updates": 30, "commit": "abc"},
     ]
     runs = [run("transformer", 1, 30), run("transformer", 2, 31, attempts=attempts)]
-    _, rows, notes = table(plan_of(["transformer"], seeds=(1, 2)), runs)
+    _, rows, notes = table(spec_of(["transformer"], seeds=(1, 2)), runs)
     assert [row["commit"] for row in rows] == ["c0ffee", "abc, abd, c0ffee"]
     assert "Made by the code of several commits: c0ffee, abc, abd." in notes
 
@@ -130,7 +130,7 @@ def test_a_table_names_all_commits_whose_code_trained_and_scored_its_runs(run, t
 def test_means_deviations_differences_and_bold_by_hand(run, table):
     runs = [run("transformer", seed, bleu) for seed, bleu in ((1, 34.0), (2, 35.0), (3, 39.0))]
     runs += [run("grammar", seed, bleu) for seed, bleu in ((1, 35.0), (2, 36.0), (3, 35.5))]
-    rows, _, markdown = table(plan_of(["transformer", "peer", "grammar"]), runs)
+    rows, _, markdown = table(spec_of(["transformer", "peer", "grammar"]), runs)
     # mean (34 + 35 + 39) / 3 = 36, sd sqrt((4 + 1 + 9) / 2), 36 - 34.71 = 1.29; mean 35.5, sd 0.5, 35.5 - 35.8 = -0.3
     assert cells(markdown, "Transformer", "here") == ["**36.00 ± 2.65 (+1.29)**"]
     assert cells(markdown, "Transformer", "published") == ["34.71 ± 0.12"]
@@ -169,25 +169,25 @@ def test_a_note_stands_below_a_table_that_shows_one_of_its_numbers(run, table):
     extra_result = {"measured": {"grammar": ["35.80", None]}, "quoted": {}, "note": "Of grammar alone."}
     published["results"].append(published["results"][0] | extra_result)
     published["results"][0]["measured"].pop("grammar")
-    _, _, markdown = table(plan_of(["transformer", "grammar"]), published=published)
+    _, _, markdown = table(spec_of(["transformer", "grammar"]), published=published)
     assert {"A note.", "Of grammar alone."} <= {*markdown}
-    _, _, markdown = table(plan_of(["transformer", "peer"]), published=published)
+    _, _, markdown = table(spec_of(["transformer", "peer"]), published=published)
     assert "A note." in markdown
     assert "Of grammar alone." not in markdown
 
 
 def test_the_best_is_the_best_mean_not_the_best_as_text(run, table):
     runs = [run("a", 1, 9.5), run("b", 1, 10.0), run("c", 1, 10.001)]
-    _, _, markdown = table(plan_of(["a", "b", "c"], seeds=[1]), runs)
+    _, _, markdown = table(spec_of(["a", "b", "c"], seeds=[1]), runs)
     assert [cells(markdown, name) for name in "ABC"] == [["9.50"], ["**10.00**"], ["**10.00**"]]
     assert "One seed (1); bold: the best of each column." in markdown
-    _, _, markdown = table(plan_of(["a"], seeds=[1]), runs[:1])
+    _, _, markdown = table(spec_of(["a"], seeds=[1]), runs[:1])
     assert cells(markdown, "A") == ["9.50"]  # nothing to be better than
 
 
 def test_a_sweep_marks_what_the_validation_set_chooses(run, table):
     metrics = ["valid_bleu_tokenised", "bleu_tokenised", "chrf"]
-    plan = plan_of(["a", "b", "c"], seeds=[1, 2], directions=["de-en", "en-de"], metrics=metrics, sweep=True)
+    spec = spec_of(["a", "b", "c"], seeds=[1, 2], directions=["de-en", "en-de"], metrics=metrics, sweep=True)
     found = {"a": (30, 34, 45), "b": (33, 33, 40), "c": (36, None, 47)}  # validation with two seeds, test
     runs = [
         run(system, seed, test, valid=valid)
@@ -195,7 +195,7 @@ def test_a_sweep_marks_what_the_validation_set_chooses(run, table):
         for seed, valid in enumerate(valids, start=1)
     ]
     runs.append(run("a", 1, 40.0, direction="en-de", valid=20.0))
-    rows, by_run, markdown = table(plan, runs)
+    rows, by_run, markdown = table(spec, runs)
     heads = ["validation tokenised BLEU", "test tokenised BLEU", "chrF"]
     assert cells(markdown, "System") == [f"{way} {head}" for way in ("De→En", "En→De") for head in heads]
     # means 32, 33 and 36, this of one seed; the test set would have chosen c, too, but not by its sum
@@ -210,8 +210,8 @@ def test_a_sweep_marks_what_the_validation_set_chooses(run, table):
 
 
 def test_the_test_set_chooses_nothing(run, table):
-    plan = plan_of(["a", "b"], seeds=[1], metrics=["valid_bleu_tokenised", "bleu_tokenised"], sweep=True)
-    _, _, markdown = table(plan, [run("a", 1, 50.0, valid=30.0), run("b", 1, 40.0, valid=31.0)])
+    spec = spec_of(["a", "b"], seeds=[1], metrics=["valid_bleu_tokenised", "bleu_tokenised"], sweep=True)
+    _, _, markdown = table(spec, [run("a", 1, 50.0, valid=30.0), run("b", 1, 40.0, valid=31.0)])
     assert cells(markdown, "A") == ["30.00", "50.00"]
     assert cells(markdown, "B") == ["**31.00**", "**40.00**"]
 
@@ -221,18 +221,18 @@ def test_scores_of_the_test_set_alone_are_refused(run, table):
     scores = json.loads(path.read_text())
     path.write_text(json.dumps(scores | {"scores": scores["scores"]["test"]}))  # as they once were
     with pytest.raises(UserError, match=r"scores\.json: no 'test' in it; delete it and make it again"):
-        table(plan_of(["a"], seeds=[1]), [path])
+        table(spec_of(["a"], seeds=[1]), [path])
 
 
 def test_the_runs_have_one_row_each_in_the_tables_order(run, table):
-    plan = plan_of(["transformer", "grammar"], seeds=[2, 10], directions=["de-en", "en-de"])
+    spec = spec_of(["transformer", "grammar"], seeds=[2, 10], directions=["de-en", "en-de"])
     runs = [
         run("grammar", 10, 1.0),
         run("grammar", 2, 0.1 + 0.2),
         run("transformer", 2, 3.0, direction="en-de"),
         run("transformer", 2, 4.0),
     ]
-    _, rows, _ = table(plan, runs)
+    _, rows, _ = table(spec, runs)
     keys = [(row["direction"], row["system"], row["seed"]) for row in rows]
     assert keys == [
         ("de-en", "transformer", "2"),
@@ -247,9 +247,9 @@ def test_the_runs_have_one_row_each_in_the_tables_order(run, table):
 
 @pytest.mark.parametrize(("right", "mark"), [(5, ""), (7, "‡")])
 def test_marks_of_one_seed(run, table, right, mark):
-    plan = plan_of(["transformer", "grammar"], seeds=[1])
+    spec = spec_of(["transformer", "grammar"], seeds=[1])
     runs = [run("transformer", 1, 30.0, right=5), run("grammar", 1, 31.0, right=right)]
-    rows, by_run, markdown = table(plan, runs)
+    rows, by_run, markdown = table(spec, runs)
     assert cells(markdown, "Grammar", "here") == [f"**31.00{mark} (−4.80)**"]
     assert (rows[1]["p"], rows[1]["p_seeds"], rows[1]["baseline"]) == (
         rows[1]["p_test_set"],
@@ -266,27 +266,27 @@ def test_marks_of_one_seed(run, table, right, mark):
 
 
 def test_marks_need_the_seeds_to_agree(run, table):
-    plan = plan_of(["transformer", "grammar"])
+    spec = spec_of(["transformer", "grammar"])
     clear = [run("transformer", s, 30 + s / 10, right=3) for s in (1, 2, 3)] + [
         run("grammar", s, 32 + s / 10, right=5) for s in (1, 2, 3)
     ]
-    rows, _, markdown = table(plan, clear)
+    rows, _, markdown = table(spec, clear)
     assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 0.10‡")
     assert float(rows[1]["p"]) == max(float(rows[1]["p_test_set"]), float(rows[1]["p_seeds"]))
     assert "and by Welch's t-test over the seeds" in "\n".join(markdown)
     blurred = [run("grammar", seed, bleu, right=5) for seed, bleu in ((1, 28.0), (2, 36.0), (3, 32.6))]
-    _, _, markdown = table(plan, clear[:3] + blurred)  # the same counts, but a wide spread
+    _, _, markdown = table(spec, clear[:3] + blurred)  # the same counts, but a wide spread
     assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 4.01 (")
 
 
 def test_runs_without_counts_are_named_and_not_tested(run, table):
-    plan = plan_of(["transformer", "grammar", "a"], seeds=[1], metrics=["bleu_tokenised", "sacrebleu"])
+    spec = spec_of(["transformer", "grammar", "a"], seeds=[1], metrics=["bleu_tokenised", "sacrebleu"])
     runs = [
         run("transformer", 1, 30.0, right=3),
         run("grammar", 1, 31.0, right=5, old=True),
         run("a", 1, 1.0),
     ]
-    rows, _, markdown = table(plan, runs)
+    rows, _, markdown = table(spec, runs)
     marks = {(row["system"], row["metric"]) for row in rows if row["p"]}
     assert marks == {("grammar", "sacrebleu")}  # older versions counted for it alone
     assert "Not tested, for want of counts by sentence (score again): Grammar De→En, A De→En." in markdown
@@ -295,15 +295,15 @@ def test_runs_without_counts_are_named_and_not_tested(run, table):
 def test_runs_of_other_sentences_are_refused(run, table):
     runs = [run("transformer", 1, 30.0, right=3), run("grammar", 1, 31.0, right=5, sentences=39)]
     with pytest.raises(UserError, match=r"^de-en, grammar and transformer: not scored on the same test set"):
-        table(plan_of(["transformer", "grammar"], seeds=[1]), runs)
+        table(spec_of(["transformer", "grammar"], seeds=[1]), runs)
 
 
 def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table):
-    plan = plan_of(["transformer", "grammar"], seeds=[1, 2, 3, 4, 5], directions=["de-en", "en-de"])
+    spec = spec_of(["transformer", "grammar"], seeds=[1, 2, 3, 4, 5], directions=["de-en", "en-de"])
     runs = [run("transformer", seed, 30.0, right=3) for seed in (1, 2, 3, 4, 5)]
     scores = {1: 31.0, 2: float("nan"), 4: float("inf"), 5: None}
     runs += [run("grammar", seed, score, right=5) for seed, score in scores.items()]
-    rows, _, markdown = table(plan, runs)
+    rows, _, markdown = table(spec, runs)
     assert cells(markdown, "Grammar", "here") == ["**31.00‡ (−4.80) [1 of 5]**", "–"]
     assert cells(markdown, "Transformer", "here") == ["30.00 ± 0.00 (−4.71)", "–"]
     assert (rows[1]["seeds"], rows[1]["asked"], rows[1]["p_seeds"]) == ("1", "5", "")
@@ -318,7 +318,7 @@ def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table
 def test_a_diverged_run_is_marked_and_stays_in_the_mean(run, table):
     why = "perplexity 5.2e+21, word frequencies alone have 310"
     runs = [run("a", 1, 30.0, diverged=None), run("a", 2, 0.1, diverged=why)]
-    rows, kept, markdown = table(plan_of(["a"], seeds=(1, 2)), runs)
+    rows, kept, markdown = table(spec_of(["a"], seeds=(1, 2)), runs)
     assert f"Diverged, but in the means: A demo De→En (seed 2), {why}." in "\n".join(markdown)
     assert float(rows[0]["mean"]) == pytest.approx(15.05)
     assert [row["diverged"] for row in kept] == ["", why]
@@ -333,15 +333,15 @@ def test_equal_models_or_translations_of_two_seeds_are_said(run, table):
         run("b", seed, 30.0, **outputs(f"b{seed}", text)) for seed, text in ((1, "x"), (2, "y"), (3, "x"))
     ]
     runs += [run("c", seed, 30.0, **outputs(f"c{seed}", f"c{seed}")) for seed in (1, 2, 3)]
-    *_, markdown = table(plan_of(["a", "b", "c"]), runs)
+    *_, markdown = table(spec_of(["a", "b", "c"]), runs)
     overlap = "models of A demo De→En (seeds 1, 3); translations of B demo De→En (seeds 1, 3)"
     assert f"Equal, although their seeds differ: {overlap}." in "\n".join(markdown)
-    *_, markdown = table(plan_of(["c"]), runs[-3:])
+    *_, markdown = table(spec_of(["c"]), runs[-3:])
     assert "Equal, although" not in "\n".join(markdown)
 
 
 def test_a_table_without_any_run_shows_what_is_published(table):
-    rows, runs, markdown = table(plan_of(["transformer", "peer", "grammar"]))
+    rows, runs, markdown = table(spec_of(["transformer", "peer", "grammar"]))
     assert runs == []
     assert cells(markdown, "Grammar", "here") == ["–"]
     assert cells(markdown, "Grammar", "published") == ["35.80"]
@@ -350,47 +350,47 @@ def test_a_table_without_any_run_shows_what_is_published(table):
 
 
 def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, tmp_path):
-    plan = plan_of(["a", "b"], baseline="a")
+    spec = spec_of(["a", "b"], baseline="a")
     runs = [run(system, seed, seed * 1.1, right=seed) for system in ("a", "b") for seed in (1, 2, 3)]
-    table(plan, runs)
+    table(spec, runs)
     first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
-    table(plan, runs[::-1])
+    table(spec, runs[::-1])
     assert [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())] == first
     assert len(first) == 5
 
 
 def test_other_signatures_in_one_column_are_refused_in_two_they_are_both_named(run, table):
     lower = SIGNATURES | {"bleu_tokenised": "case:lc|tok:none"}
-    plan = plan_of(["a"], directions=["de-en", "en-de"])
+    spec = spec_of(["a"], directions=["de-en", "en-de"])
     one = run("a", 1, 1.0)
     with pytest.raises(
         UserError, match=r"signature_bleu_tokenised differ .* seed 1 \(case:mixed.*seed 2 \(case:lc"
     ):
-        table(plan, [one, run("a", 2, 1.0, signatures=lower)])
-    _, _, markdown = table(plan, [one, run("a", 1, 1.0, direction="en-de", signatures=lower)])
+        table(spec, [one, run("a", 2, 1.0, signatures=lower)])
+    _, _, markdown = table(spec, [one, run("a", 1, 1.0, direction="en-de", signatures=lower)])
     assert "tokenised BLEU (demo De→En): case:mixed|tok:none." in markdown
     assert "tokenised BLEU (demo En→De): case:lc|tok:none." in markdown
 
 
 def test_other_settings_in_one_cell_or_another_beam_in_one_column_are_refused(run, table):
-    plan = plan_of(["a", "b"])
+    spec = spec_of(["a", "b"])
     one = run("a", 1, 1.0)
     with pytest.raises(UserError) as error:
-        table(plan, [one, run("a", 2, 1.0, settings={"training": {"lr": 2}})])
+        table(spec, [one, run("a", 2, 1.0, settings={"training": {"lr": 2}})])
     assert str(error.value) == (
         "settings differ between a on demo de-en, seed 1 (training.lr: 1) and a on demo de-en, seed 2 "
         "(training.lr: 2); make the older run again"
     )
     with pytest.raises(UserError, match=r"decoding differ .*beam: 5.* and b .*beam: 4"):
-        table(plan, [one, run("b", 1, 1.0, decoding={"beam": 4})])
-    table(plan, [one, run("b", 1, 1.0, settings={"training": {"lr": 2}}, commit="other")])
+        table(spec, [one, run("b", 1, 1.0, decoding={"beam": 4})])
+    table(spec, [one, run("b", 1, 1.0, settings={"training": {"lr": 2}}, commit="other")])
 
 
 def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
-    plan = plan_of(["a"])
+    spec = spec_of(["a"])
     one = run("a", 1, 1.0)
     with pytest.raises(UserError, match="a on demo de-en, seed 1: given twice"):
-        table(plan, [one, one])
+        table(spec, [one, one])
     for other in (
         run("b", 1, 1.0),
         run("a", 4, 1.0),
@@ -398,29 +398,29 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
         run("a", 1, 1.0, corpus="x"),
     ):
         with pytest.raises(UserError, match="not in this table; leave the file out"):
-            table(plan, [one, other])
+            table(spec, [one, other])
     with pytest.raises(UserError, match=r"gone\.json: no such file"):
-        table(plan, [tmp_path / "gone.json"])
+        table(spec, [tmp_path / "gone.json"])
     one.write_text("{")
     with pytest.raises(UserError, match=r"scores\.json: not JSON"):
-        table(plan, [one])
+        table(spec, [one])
     one.write_text('{"corpus": "demo", "scores": {}}')
     with pytest.raises(UserError, match="no 'direction' in it"):
-        table(plan, [one])
+        table(spec, [one])
     assert not (tmp_path / "tables").exists()
 
 
 def test_costs(run, table):
-    plan = plan_of(["a"], seeds=[1, 2], metrics=["parameters", "tokens_per_second", "device_hours", "memory"])
+    spec = spec_of(["a"], seeds=[1, 2], metrics=["parameters", "tokens_per_second", "device_hours", "memory"])
     runs = [run("a", 1, 1.0, memory=2048.0), run("a", 2, 1.0, train_seconds=3600)]
-    _, _, markdown = table(plan, runs)
+    _, _, markdown = table(spec, runs)
     # two devices for half an hour, then for an hour
     assert cells(markdown, "A") == ["1.5", "1500 ± 0", "1.50 ± 0.71", "2.00 [1 of 2]"]
     assert any(line.startswith("Trained here on: CPU. Hours count every device;") for line in markdown)
 
 
 def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
-    plan = plan_of(["a"], seeds=[1, 2], metrics=["precision", "recall", "f1"], files=["parse.json"])
+    spec = spec_of(["a"], seeds=[1, 2], metrics=["precision", "recall", "f1"], files=["parse.json"])
     paths = []
     for seed, f1 in ((1, 30.0), (2, 31.0)):
         scores = {"precision": f1 + 1, "recall": f1 - 1, "f1": f1, "sentence_f1": 0.0}
@@ -430,11 +430,11 @@ def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
         paths[-1].write_text(
             json.dumps(head | {"protocols": {"words": other, "paper": other | {"rows": {"induced": scores}}}})
         )
-    _, _, markdown = table(plan, parses=paths)
+    _, _, markdown = table(spec, parses=paths)
     assert cells(markdown, "A") == ["31.50 ± 0.71", "29.50 ± 0.71", "30.50 ± 0.71"]
     paths[0].write_text(json.dumps(head | {"protocols": {"words": other}}))
     with pytest.raises(UserError, match=r"parse1\.json: no paper in protocols"):
-        table(plan, parses=paths)
+        table(spec, parses=paths)
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def task_scores(tmp_path):
     return write
 
 
-def glue_plan(seeds):
+def glue_spec(seeds):
     runs = {"roberta": seeds, "majority": [0]}
     places = [
         ("CoLA", "cola", "dev"),
@@ -486,7 +486,7 @@ def test_tasks_of_language_understanding(table, task_scores):
         task_scores("cola", {"majority": {"dev": {"matthews": 0}}}),
         task_scores("mnli", {"majority": mnli(35, 36)}),
     ]
-    rows, by_run, markdown = table(glue_plan([1, 2, 3]), tasks=[*runs, *baselines])
+    rows, by_run, markdown = table(glue_spec([1, 2, 3]), tasks=[*runs, *baselines])
     # means (60 + 0 + 63) / 3 = 41, sd 35.5387...; averages of seeds 1 and 2: (60 + 80 + 82) / 3 = 74 and 54
     assert cells(markdown, "RoBERTa", "here") == [
         "**41.0 ± 35.5**",
@@ -504,11 +504,11 @@ def test_tasks_of_language_understanding(table, task_scores):
 
 
 def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
-    plan = glue_plan([1])
-    plan["rows"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
-    plan["columns"] = [
-        plan["columns"][0] | {"runs": {"roberta": [1], "sla": [1], "majority": [0]}},
-        plan["columns"][-1],
+    spec = glue_spec([1])
+    spec["rows"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
+    spec["columns"] = [
+        spec["columns"][0] | {"runs": {"roberta": [1], "sla": [1], "majority": [0]}},
+        spec["columns"][-1],
     ]
     tasks = [task_scores("cola", {"majority": {"dev": {"matthews": 0}}})]
     for system, wrong, matthews in (("roberta", 20, 33.3), ("sla", 2, 93.3)):
@@ -518,7 +518,7 @@ def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
         folder.mkdir()
         tasks.append(path.rename(folder / "scores.json"))
         write_lines(folder / "examples.csv", ["part,answer,gold", *lines])
-    rows, _, markdown = table(plan, tasks=tasks)
+    rows, _, markdown = table(spec, tasks=tasks)
     tested = {(row["system"], row["column"]): row["p"] for row in rows if row["baseline"]}
     assert [*tested] == [("sla", "CoLA")]  # neither trivial baselines nor the average
     assert float(tested["sla", "CoLA"]) < 0.01
@@ -529,25 +529,25 @@ def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(tabl
     one = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 1)
     other = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 2, settings={"lr": 2})
     with pytest.raises(UserError, match=r"settings differ between roberta on glue CoLA, seed 1 \(lr: 1\)"):
-        table(glue_plan([1, 2]), tasks=[one, other])
+        table(glue_spec([1, 2]), tasks=[one, other])
     with pytest.raises(UserError, match="rte dev is not in this table"):
-        table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
+        table(glue_spec([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
     with pytest.raises(UserError, match="no 'matthews' in it"):
-        table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])
+        table(glue_spec([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])
 
 
 def test_a_run_of_a_task_given_twice_is_refused(table, task_scores, tmp_path):
     one = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 1)
     copy = shutil.copy(one, tmp_path / "copy.json")
     with pytest.raises(UserError, match="roberta on glue CoLA, seed 1: given twice; name each run once"):
-        table(glue_plan([1, 2]), tasks=[one, copy])
+        table(glue_spec([1, 2]), tasks=[one, copy])
 
 
 def test_runs_from_weights_of_one_name_that_were_trained_otherwise_are_refused(table, task_scores):
     """For each task, over the tasks of an average, and where one system continues another's weights."""
-    plan = glue_plan([1, 2])
-    plan["rows"].append(["synclm", "SynCLM"])
-    plan["columns"] = [column | {"runs": column["runs"] | {"synclm": [1]}} for column in plan["columns"]]
+    spec = glue_spec([1, 2])
+    spec["rows"].append(["synclm", "SynCLM"])
+    spec["columns"] = [column | {"runs": column["runs"] | {"synclm": [1]}} for column in spec["columns"]]
 
     def run(task, part, metric, system, seed, **start):
         return task_scores(task, {part: {metric: 1}}, system, seed, start={"weights": "base"} | start)
@@ -562,15 +562,15 @@ def test_runs_from_weights_of_one_name_that_were_trained_otherwise_are_refused(t
         run("cola", "dev", "matthews", "synclm", 1, weights="more", start={"weights": "base"} | base(0.2)),
     ):
         with pytest.raises(UserError, match=r"weights differ .*\(settings.training.lr: 0.1\)"):
-            table(plan, tasks=[cola, other])
+            table(spec, tasks=[cola, other])
 
 
 def test_pairs_that_two_sets_share_are_a_note(run, table):
     shared = {"test in train": 1200, "test in valid": 0, "valid in train": 3}
     scores = [run(system, 1, 30.0, overlap=shared) for system in ("transformer", "grammar")]
     message = "Pairs that occur in two sets, demo De→En: 1,200 test in train, 3 valid in train."
-    *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), scores)
+    *_, markdown = table(spec_of(["transformer", "grammar"], seeds=(1,)), scores)
     assert markdown.count(message) == 1
     none = [run(system, 1, 30.0, overlap=dict.fromkeys(shared, 0)) for system in ("transformer", "grammar")]
-    *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), none)
+    *_, markdown = table(spec_of(["transformer", "grammar"], seeds=(1,)), none)
     assert "in two sets" not in "".join(markdown)

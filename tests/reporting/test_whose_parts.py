@@ -186,20 +186,20 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
 
 def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")], "seeds": [1]}
+    spec = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")], "seeds": [1]}
     folder = Path("results/c/de-en/grammar/seed1")
     path = scored(folder, RUN, hypothesis_test_txt="a\n")
-    assert read_runs(plan)[0].scores
+    assert read_runs(spec)[0].scores
     (folder / "hypothesis.test.txt").write_text("b\n")
-    refused(folder / "hypothesis.test.txt", "not what scores.json", read_runs, plan)
+    refused(folder / "hypothesis.test.txt", "not what scores.json", read_runs, spec)
     scored(folder, RUN | {"training": "this"})
     train = written(folder / "train.json", '{"training": "other"}')
-    refused(train, "of another training than .*scores.json", read_runs, plan)
+    refused(train, "of another training than .*scores.json", read_runs, spec)
     written(train, '{"training": "this"}')
-    assert read_runs(plan)[0].scores
+    assert read_runs(spec)[0].scores
     for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):
         scored(folder, RUN | {part: other})
-        refused(path, f"of another run .{part} {other}, here", read_runs, plan)
+        refused(path, f"of another run .{part} {other}, here", read_runs, spec)
 
 
 def test_a_card_shows_no_part_of_another_run(tmp_path):

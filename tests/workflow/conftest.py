@@ -216,7 +216,7 @@ def _asked(jobs, verb, words):
     if found := re.search(r"--language (\w+)", words):
         wildcards["language"] = found[1]
     guided = verb != "predict-templates" and "/template " not in words  # of a model without a guide
-    return jobs.asked(Wildcards(fromdict=wildcards), guided=guided)
+    return jobs.optional_modules(Wildcards(fromdict=wildcards), guided=guided)
 
 
 def _module(file):

@@ -44,7 +44,7 @@ def jobs():
 
 def behind(jobs, verb, **wildcards):
     """Source files of a job without folder and ending, such as translation/train; others as they are."""
-    files = sources(verb, jobs.asked(Wildcards(fromdict=wildcards)))
+    files = sources(verb, jobs.optional_modules(Wildcards(fromdict=wildcards)))
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
 
@@ -358,7 +358,9 @@ def test_other_files_are_sources_of_what_reads_them(jobs):
     page = {f"pipeline/reporting/page/page.{kind}" for kind in ("html", "css", "js")}
     assert page | {"pipeline/reporting/page/tree_page.js"} <= behind(jobs, "report")
     everything = {file for _, code, _ in rules() if code for file in sources(code)}
-    everything |= {*sources("train", jobs.asked(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})))}
+    everything |= {
+        *sources("train", jobs.optional_modules(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})))
+    }
     others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
     others -= {str(ROOT / "pipeline/reporting/page/compare.html")}  # of a verb for people
     assert len(others) > 10

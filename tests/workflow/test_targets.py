@@ -134,17 +134,17 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     (tmp_path / "results/tables").mkdir(parents=True)
     (tmp_path / "results/tables/nlu-demo.md").touch()
     assert "results/tables/nlu-demo.md" in ours.page_files("report")
-    plan = json.loads(ours.page_plan("report"))
-    assert [part["name"] for part in plan["experiments"]] == ["demo", "nlu-demo"]
-    assert plan["title"] == "Report: " + " · ".join(part["title"] for part in plan["experiments"])
-    assert json.loads(ours.page_plan("report-paper"))["title"] == "Report: paper"  # of many
-    alone = json.loads(ours.page_plan("report-demo"))
+    spec = json.loads(ours.page_spec("report"))
+    assert [part["name"] for part in spec["experiments"]] == ["demo", "nlu-demo"]
+    assert spec["title"] == "Report: " + " · ".join(part["title"] for part in spec["experiments"])
+    assert json.loads(ours.page_spec("report-paper"))["title"] == "Report: paper"  # of many
+    alone = json.loads(ours.page_spec("report-demo"))
     assert [part["name"] for part in alone["experiments"]] == ["demo"]
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]
 
 
 def test_a_page_tests_each_system_against_the_first_with_the_gain_that_the_paper_prints(targets):
-    (tested,) = json.loads(targets().page_plan("report-demo"))["contrasts"]
+    (tested,) = json.loads(targets().page_spec("report-demo"))["contrasts"]
     assert (tested["corpus"], tested["experiments"]) == ("demo", ["demo"])
     assert tested["contrasts"] == [
         {"system": "grammar", "rival": "transformer", "metric": "sacrebleu", "gain": {"de-en": 1.18, "en-de": 0.4}},
@@ -152,7 +152,7 @@ def test_a_page_tests_each_system_against_the_first_with_the_gain_that_the_paper
         {"system": "grammar", "rival": "right-branching", "trivial": True, "metric": "f1_words"},
         {"system": "grammar-mended", "rival": "right-branching", "trivial": True, "metric": "f1_words"},
     ]  # fmt: skip
-    (nc11,) = json.loads(targets().page_plan("report-nc11"))["contrasts"]
+    (nc11,) = json.loads(targets().page_spec("report-nc11"))["contrasts"]
     gains = {one["system"]: one["gain"] for one in nc11["contrasts"] if "gain" in one}
     assert gains["grammar"]["de-en"] == 0.65  # NC11's own
 

@@ -161,11 +161,11 @@ def forced():
 def again(rule, folder):
     """1 for a training that the user forces: by its rule, by one of its files, or with everything."""
 
-    def asked(wildcards):
+    def forced_run(wildcards):
         run = filled(folder, **dict(wildcards.items()))
         return int(rule in forced() or "*" in forced() or run in map(os.path.dirname, forced()))
 
-    return asked
+    return forced_run
 
 
 def gold_trees(wildcards):
@@ -220,9 +220,7 @@ def half_done_trainings():
         seed = job.params.get("seed") or job.wildcards.seed
         return {"settings": json.loads(job.params.settings), "seed": int(seed), "code": job.params.code}
 
-    jobs = [
-        job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS
-    ]
+    jobs = [job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS]
     runs = [(Path(os.path.dirname(job.output[0])), partial(stamp, job)) for job in jobs]
     return half_done.line(runs, CONFIG.any_code)
 

@@ -87,7 +87,9 @@ rule text:
         **preparing("text"),
     params:
         code=given(JOBS.code, "text"),
-        own=given(JOBS.inputs_checksum, given(JOBS.raw_text, "source"), given(JOBS.raw_text, "target")),
+        inputs_checksum=given(
+            JOBS.inputs_checksum, given(JOBS.raw_text, "source"), given(JOBS.raw_text, "target")
+        ),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

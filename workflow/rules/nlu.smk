@@ -31,7 +31,7 @@ rule glue_task:
     localrule: True
     params:
         code=given(JOBS.code, "glue"),
-        own=given(JOBS.inputs_checksum, JOBS.task_sources),
+        inputs_checksum=given(JOBS.inputs_checksum, JOBS.task_sources),
         rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"

@@ -43,7 +43,7 @@ rule parseval:
         "evaluate"
     params:
         code=given(JOBS.code, "parseval"),
-        own=given(JOBS.inputs_checksum, lambda wildcards: JOBS.gold(wildcards).values()),
+        inputs_checksum=given(JOBS.inputs_checksum, lambda wildcards: JOBS.gold(wildcards).values()),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
@@ -66,7 +66,7 @@ rule tree_page:
     localrule: True
     params:
         code=given(JOBS.code, "tree-page"),
-        own=given(JOBS.inputs_checksum, gold_trees),
+        inputs_checksum=given(JOBS.inputs_checksum, gold_trees),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         runs=lambda wildcards: as_json(first_names(wildcards, TARGETS.inducing)),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",

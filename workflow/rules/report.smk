@@ -64,7 +64,7 @@ rule page:
     localrule: True
     params:
         code=given(JOBS.code, "report"),
-        plan=lambda wildcards: TARGETS.page_plan(wildcards.page),
+        spec=lambda wildcards: TARGETS.page_spec(wildcards.page),
         captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
     shell:
-        "synmask report --plan {params.plan:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"
+        "synmask report --spec {params.spec:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"

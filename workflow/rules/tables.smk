@@ -16,11 +16,11 @@ rule table:
     localrule: True
     params:
         code=given(JOBS.code, "table"),
-        plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
+        spec=lambda wildcards: as_json(TARGETS.table_spec(wildcards.table)),
         tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
         output=stem,
     shell:
-        "synmask table --plan {params.plan:q} --published {input.published:q} --scores {input.scores:q}"
+        "synmask table --spec {params.spec:q} --published {input.published:q} --scores {input.scores:q}"
         " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
 
 

@@ -13,7 +13,7 @@ rule convert_roberta:
     localrule: True
     params:
         code=given(JOBS.code, "convert-roberta"),
-        own=given(JOBS.inputs_checksum, JOBS.fetched_weights),
+        inputs_checksum=given(JOBS.inputs_checksum, JOBS.fetched_weights),
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
         or f"{CONFIG.data_dir}/{wildcards.weights}",
         output=folder_of("output"),
@@ -50,7 +50,7 @@ rule learn_gpt2_bpe:
         "pretraining-text"
     params:
         code=given(JOBS.code, "learn-gpt2-bpe"),
-        own=given(JOBS.inputs_checksum, given(JOBS.pretraining_text, "train")),
+        inputs_checksum=given(JOBS.inputs_checksum, given(JOBS.pretraining_text, "train")),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -72,7 +72,7 @@ rule encode_text:
         "pretraining-text"
     params:
         code=given(JOBS.code, "encode-text"),
-        own=given(
+        inputs_checksum=given(
             JOBS.inputs_checksum,
             given(JOBS.pretraining_text, "train"),
             given(JOBS.pretraining_text, "valid"),
@@ -131,7 +131,7 @@ rule encode_parses:
     localrule: True
     params:
         code=given(JOBS.code, "encode-parses"),
-        own=given(JOBS.inputs_checksum, JOBS.continued_parses),
+        inputs_checksum=given(JOBS.inputs_checksum, JOBS.continued_parses),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,

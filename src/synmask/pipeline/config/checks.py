@@ -14,7 +14,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
-from synmask.pipeline.config.table_plan import BASELINES, label_of
+from synmask.pipeline.config.table_spec import BASELINES, label_of
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.tasks import GENERATED, GLUE
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all
-from synmask.pipeline.reporting.entries import ExperimentPlan, PagePlan, TrainingRun
+from synmask.pipeline.reporting.entries import ExperimentSpec, PageSpec, TrainingRun
 from synmask.pipeline.reporting.layout import probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
@@ -95,8 +95,8 @@ class Panel:
         ]
 
 
-def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
-    """The results of all contrasts that `plan` asks for and whose runs exist.
+def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
+    """The results of all contrasts that `spec` asks for and whose runs exist.
 
     Args:
         runs: of the page; those without counts by sentence, or without a finite score, are left out.
@@ -104,16 +104,16 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
         UserError: a file is damaged, or two runs have other test sentences.
     """
     made = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
-    for planned in plan.get("contrasts", ()):
-        here = {folder for folder in made if folder.parts[-4] == planned["corpus"]}
+    for group in spec.get("contrasts", ()):
+        here = {folder for folder in made if folder.parts[-4] == group["corpus"]}
         found = Runs(folder for folder in here if (folder / "sentences.csv").exists())
-        experiments = [one for one in plan["experiments"] if one["name"] in planned["experiments"]]
+        experiments = [one for one in spec["experiments"] if one["name"] in group["experiments"]]
         labels = {name: label for one in experiments for name, label in one["systems"]}
-        tested = [one for group in compare_all(planned["contrasts"], found) for one in group]
+        tested = [one for results in compare_all(group["contrasts"], found) for one in results]
         groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
         for one in tested:
             groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
-        corpus = f"{planned['corpus']}, " if len(plan["contrasts"]) > 1 else ""
+        corpus = f"{group['corpus']}, " if len(spec["contrasts"]) > 1 else ""
         for (direction, metric, rival), group in groups.items():
             against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
             title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
@@ -121,7 +121,7 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
 
 
 def _effect(
-    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[ExperimentPlan], runs: Runs
+    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[ExperimentSpec], runs: Runs
 ) -> Effect:
     name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
     seeds = runs.seeds(found.direction, found.system, name)
@@ -142,7 +142,7 @@ def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
 
 
 def _add_a_seed(
-    found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[ExperimentPlan]
+    found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[ExperimentSpec]
 ) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for one in experiments:

@@ -1,4 +1,4 @@
-"""Plans of pages, and the experiments that they show: the runs that exist, their scores, those missing."""
+"""Specs of pages, and the experiments that they show: the runs that exist, their scores, those missing."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ FILES = {  # that a run's entry links to, if they exist
 FORBID = ConfigDict(extra="forbid")
 
 
-class ExperimentPlan(TypedDict):
+class ExperimentSpec(TypedDict):
     """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
 
     Attributes:
@@ -72,7 +72,7 @@ class CorpusContrasts(TypedDict):
     contrasts: list[Contrast]
 
 
-class PagePlan(TypedDict):
+class PageSpec(TypedDict):
     """The contents of a page.
 
     Attributes:
@@ -84,7 +84,7 @@ class PagePlan(TypedDict):
 
     title: str
     figures: list[str]
-    experiments: list[ExperimentPlan]
+    experiments: list[ExperimentSpec]
     contrasts: NotRequired[list[CorpusContrasts]]
 
 
@@ -141,7 +141,7 @@ class TrainingRun:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
+def read_runs(spec: ExperimentSpec) -> list[TrainingRun]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Raises:
@@ -149,10 +149,10 @@ def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
     """
     runs = []
     for direction, (system, label), seed in itertools.product(
-        plan["directions"], plan["systems"], plan["seeds"]
+        spec["directions"], spec["systems"], spec["seeds"]
     ):
-        folder = RESULTS_FOLDER / plan["corpus"] / direction / system / f"seed{seed}"
-        named = {"task" if "metrics" in plan else "direction": direction, "system": system, "seed": seed}
+        folder = RESULTS_FOLDER / spec["corpus"] / direction / system / f"seed{seed}"
+        named = {"task" if "metrics" in spec else "direction": direction, "system": system, "seed": seed}
         found = _read(folder, named)
         runs.append(TrainingRun(direction, system, label, seed, folder, *found))
     return runs
@@ -186,7 +186,7 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
             versions.setdefault(package, {})[version] = None
     return {
         "there": len(there),
-        "asked": len(runs),
+        "expected": len(runs),
         "first": min(times, default=None),
         "last": max(times, default=None),
         "commits": [*dict.fromkeys(commit for run in there for commit in run.commits)],

@@ -7,7 +7,7 @@ import pandas as pd
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_plan import Plan, expected_runs
+from synmask.pipeline.config.table_spec import TableSpec, expected_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, literal
@@ -16,36 +16,36 @@ from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
 
 def notes(
-    plan: Plan,
+    spec: TableSpec,
     published: Published,
     cells: Sequence[Cell],
     runs: pd.DataFrame,
     make: str,
 ) -> list[str]:
     """The notes, one paragraph each (`layout.note_parts`); `make`: the command that makes missing runs."""
-    plan = _with_literal_names(plan)
+    spec = _with_literal_names(spec)
     parts = [
-        _how_to_read(plan, cells),
-        _marks(plan, cells),
-        _untested(plan, cells),
-        _published(plan, published, cells),
+        _how_to_read(spec, cells),
+        _marks(spec, cells),
+        _untested(spec, cells),
+        _published(spec, published, cells),
         *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
-        *plan["notes"],
-        _missing(plan, runs, make),
-        _not_finite(plan, runs),
-        _diverged(plan, runs),
+        *spec["notes"],
+        _missing(spec, runs, make),
+        _not_finite(spec, runs),
+        _diverged(spec, runs),
         *_shared(runs),
-        _equal(plan, runs),
-        *_signatures(plan, runs),
-        _machines(plan, runs),
+        _equal(spec, runs),
+        *_signatures(spec, runs),
+        _machines(spec, runs),
         _commits(runs),
     ]
     return [part for part in parts if part]
 
 
-def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
+def _how_to_read(spec: TableSpec, cells: Sequence[Cell]) -> str:
     parts = []
-    runs = {tuple(seeds) for column in plan["columns"] for seeds in column["runs"].values()} - {(0,)}
+    runs = {tuple(seeds) for column in spec["columns"] for seeds in column["runs"].values()} - {(0,)}
     if runs:  # of more than trivial baselines, which have seed 0
         seeds = ", ".join(map(str, *runs)) if len(runs) == 1 else ""
         if max(map(len, runs)) == 1:
@@ -58,7 +58,7 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     if any(0 < cell.seeds < cell.asked for cell in cells):
         parts.append("in brackets how many of the seeds there are, where some lack")
     ours, theirs = any(cell.best for cell in cells), any(cell.best_published for cell in cells)
-    if ours and plan["sweep"]:
+    if ours and spec["sweep"]:
         parts.append(f"bold: chosen by the highest mean of {METRICS[CHOICE].label}")
     elif ours or theirs:
         apart = ", published and here apart" if ours and theirs else ""
@@ -67,12 +67,12 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
+def _marks(spec: TableSpec, cells: Sequence[Cell]) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
-    label = dict(plan["rows"])[plan["baseline"]]
-    units = "examples" if "glue" in plan["metrics"] else "sentences"
+    label = dict(spec["rows"])[spec["baseline"]]
+    units = "examples" if "glue" in spec["metrics"] else "sentences"
     text = f"by a paired bootstrap over {units} and seeds ({SAMPLES:,} samples)"
     alone = [cell.p_seeds is None for cell in tested]
     if all(alone):
@@ -86,21 +86,21 @@ def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{marks} against {label}, {text}. Not corrected for the number of comparisons."
 
 
-def _with_literal_names(plan: Plan) -> Plan:
-    """The plan whose labels and groups are parts of notes."""
-    rows = [[system, literal(label)] for system, label in plan["rows"]]
-    columns = [{**column, "group": literal(column["group"])} for column in plan["columns"]]
-    return {**plan, "rows": rows, "columns": columns}
+def _with_literal_names(spec: TableSpec) -> TableSpec:
+    """The spec whose labels and groups are parts of notes."""
+    rows = [[system, literal(label)] for system, label in spec["rows"]]
+    columns = [{**column, "group": literal(column["group"])} for column in spec["columns"]]
+    return {**spec, "rows": rows, "columns": columns}
 
 
-def _untested(plan: Plan, cells: Sequence[Cell]) -> str:
-    labels = dict(plan["rows"])
+def _untested(spec: TableSpec, cells: Sequence[Cell]) -> str:
+    labels = dict(spec["rows"])
     untested = (cell for cell in cells if cell.baseline and cell.p is None)
     names = (f"{labels[cell.system]} {arrow(cell.column)}" for cell in untested)
     return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 
-def _published(plan: Plan, published: Published, cells: Sequence[Cell]) -> str:
+def _published(spec: TableSpec, published: Published, cells: Sequence[Cell]) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)
@@ -109,19 +109,19 @@ def _published(plan: Plan, published: Published, cells: Sequence[Cell]) -> str:
         return ""
     text = f"Published numbers: {'; '.join(published.papers[paper] for paper in papers)}."
     if quoted:
-        labels = dict(plan["rows"])
+        labels = dict(spec["rows"])
         origins = (f"{labels[name]} ({published.cite(published.systems[name].paper)})" for name in quoted)
         text += f" Quoted there, not measured by its authors: {', '.join(origins)}."
     return text
 
 
-def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
+def _missing(spec: TableSpec, runs: pd.DataFrame, make: str) -> str:
     """The missing runs, and the command that makes them."""
     there = set(runs[RUN].itertuples(index=False, name=None))
-    parts, missing, expected = [], 0, len(expected_runs(plan))
-    for column in plan["columns"]:
+    parts, missing, expected = [], 0, len(expected_runs(spec))
+    for column in spec["columns"]:
         where = " ".join(filter(None, [column["group"], arrow(column["column"])]))
-        for system, label in plan["rows"]:
+        for system, label in spec["rows"]:
             seeds = column["runs"].get(system, [])
             absent = [s for s in seeds if (column["corpus"], column["column"], system, s) not in there]
             missing += len(absent)
@@ -132,10 +132,10 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
     return f"Missing: {what}. To make what is missing: `{make}`." if missing else ""
 
 
-def _not_finite(plan: Plan, runs: pd.DataFrame) -> str:
-    shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
+def _not_finite(spec: TableSpec, runs: pd.DataFrame) -> str:
+    shown = [metric for metric in spec["metrics"] if metric in [*SCORES, *VALID_SCORES]]
     bad = runs[runs[shown].isna().any(axis=1)]
-    names = (_named(plan, run) for _, run in bad.iterrows())
+    names = (_named(spec, run) for _, run in bad.iterrows())
     return _listed("No finite score, so left out of the means", names, "; ")
 
 
@@ -148,35 +148,35 @@ def _shared(runs: pd.DataFrame) -> Iterator[str]:
         yield _listed(f"Pairs that occur in two sets, {where}", shared)
 
 
-def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
+def _diverged(spec: TableSpec, runs: pd.DataFrame) -> str:
     """The runs whose training learned nothing, which the means contain."""
     bad = runs[runs["diverged"].notna()].drop_duplicates(RUN)
-    names = (f"{_named(plan, run)}, {run['diverged']}" for _, run in bad.iterrows())
+    names = (f"{_named(spec, run)}, {run['diverged']}" for _, run in bad.iterrows())
     return _listed("Diverged, but in the means", names, "; ")
 
 
-def _equal(plan: Plan, runs: pd.DataFrame) -> str:
+def _equal(spec: TableSpec, runs: pd.DataFrame) -> str:
     """Runs of one cell that differ in their seed's name only."""
     parts = []
-    answers = "answers" if "glue" in plan["metrics"] else "translations"
+    answers = "answers" if "glue" in spec["metrics"] else "translations"
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
         for key, what in (("model", "models"), ("answers", answers)):
             twins = cell[cell[key].notna() & cell.duplicated(key, keep=False)]
             if len(twins):
-                parts += [f"{what} of {_named(plan, group)}" for _, group in twins.groupby(key, sort=False)]
+                parts += [f"{what} of {_named(spec, group)}" for _, group in twins.groupby(key, sort=False)]
                 break  # equal models translate alike
     return _listed("Equal, although their seeds differ", parts, "; ")
 
 
-def _named(plan: Plan, runs: pd.Series | pd.DataFrame) -> str:
+def _named(spec: TableSpec, runs: pd.Series | pd.DataFrame) -> str:
     """A run, or runs of one cell, in words: "Grammar demo De→En (seeds 1, 2)"."""
     run, seeds = (runs, [runs["seed"]]) if isinstance(runs, pd.Series) else (runs.iloc[0], [*runs["seed"]])
-    return f"{dict(plan['rows'])[run['system']]} {run['corpus']} {arrow(run['direction'])} ({_seeds(seeds)})"
+    return f"{dict(spec['rows'])[run['system']]} {run['corpus']} {arrow(run['direction'])} ({_seeds(seeds)})"
 
 
-def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:
+def _signatures(spec: TableSpec, runs: pd.DataFrame) -> Iterator[str]:
     """sacreBLEU's signature of each score, with its columns if corpora differ in it."""
-    for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in plan["metrics"]):
+    for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in spec["metrics"]):
         if metric not in SCORES or runs.empty:
             continue
         for signature, group in runs.groupby(f"signature_{metric}", sort=False):
@@ -186,8 +186,8 @@ def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:
             yield f"{METRICS[metric].label}{f' ({where})' if several else ''}: {signature}."
 
 
-def _machines(plan: Plan, runs: pd.DataFrame) -> str:
-    if not {"tokens_per_second", "device_hours", "memory"} & set(plan["metrics"]):
+def _machines(spec: TableSpec, runs: pd.DataFrame) -> str:
+    if not {"tokens_per_second", "device_hours", "memory"} & set(spec["metrics"]):
         return ""
     text = _listed("Trained here on", runs["device"])
     meaning = " Hours count every device; memory is the main memory of the training's processes."

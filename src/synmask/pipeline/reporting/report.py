@@ -23,8 +23,8 @@ from synmask.pipeline.reporting.entries import (
     RESULTS_FOLDER,
     TRANSLATED,
     TRANSLATION_SCORES,
-    ExperimentPlan,
-    PagePlan,
+    ExperimentSpec,
+    PageSpec,
     TrainingRun,
     read_runs,
     settings,
@@ -44,14 +44,14 @@ TITLES = {
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
 
 
-def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
+def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
     """Write the report: tables, figures, trees, translations and runs on one page.
 
     The page needs no network and lists what is missing. For a page on the results that exist:
     `snakemake results/report.html --config partial=true`
 
     Args:
-        plan: Its contents: see `snakemake -np results/report.html`. Of a table, the JSON beside the Markdown
+        spec: Its contents: see `snakemake -np results/report.html`. Of a table, the JSON beside the Markdown
             is read.
         captions: Folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
@@ -60,7 +60,7 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
-    experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
+    experiments = [_experiment(entry, captions) for entry in spec["experiments"]]
     filters = {
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
@@ -81,37 +81,37 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "page.html",
         [script, part("tree_page.js")],
         filters,
-        title=plan["title"],
+        title=spec["title"],
         script=Markup(script),
-        figures=_figures(plan["figures"], "", captions),
-        absent_figures=_absent(plan["figures"]),
+        figures=_figures(spec["figures"], "", captions),
+        absent_figures=_absent(spec["figures"]),
         experiments=experiments,
-        panels=[*panels(plan, runs)],
+        panels=[*panels(spec, runs)],
         summary=summary(runs),
     )
     with writing(output) as handle:
         handle.write(page)
 
 
-def _experiment(plan: ExperimentPlan, captions: Path) -> dict[str, Any]:
+def _experiment(spec: ExperimentSpec, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
-    runs = read_runs(plan)
-    numbers = [Path(path).with_suffix(".json") for path in plan["tables"]]
-    pages = plan.get("pages", [])
-    translations = {} if "metrics" in plan else _translations(plan, runs)
+    runs = read_runs(spec)
+    numbers = [Path(path).with_suffix(".json") for path in spec["tables"]]
+    pages = spec.get("pages", [])
+    translations = {} if "metrics" in spec else _translations(spec, runs)
     return {
         "metrics": TRANSLATION_SCORES,
-        **plan,
-        "systems": dict(plan["systems"]),
-        "kind": "Task" if "metrics" in plan else "Direction",
+        **spec,
+        "systems": dict(spec["systems"]),
+        "kind": "Task" if "metrics" in spec else "Direction",
         "runs": [run for run in runs if run.scores],
         "missing": [run for run in runs if not run.scores],
         "summary": summary(runs),
         "settings": settings(runs),
         "tables": [(path, read_tables(path)) for path in numbers if path.exists()],
-        "figures": _figures(plan["figures"], plan["name"], captions),
+        "figures": _figures(spec["figures"], spec["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
-        "absent": _absent([*plan["tables"], *plan["figures"], *(path for _, path in pages)]),
+        "absent": _absent([*spec["tables"], *spec["figures"], *(path for _, path in pages)]),
         "translations": translations,
     }
 
@@ -158,15 +158,15 @@ def _body(page: Path) -> Markup:
 
 
 def _translations(
-    plan: ExperimentPlan, runs: Iterable[TrainingRun]
+    spec: ExperimentSpec, runs: Iterable[TrainingRun]
 ) -> dict[str, tuple[list[Name], list[Example]]]:
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
     found = {}
-    for direction in plan["directions"]:
+    for direction in spec["directions"]:
         scored = (run for run in runs if run.direction == direction and run.scores)
         made = [run for run in scored if (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
-        folder = RESULTS_FOLDER / plan["corpus"] / direction / "text"
+        folder = RESULTS_FOLDER / spec["corpus"] / direction / "text"
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")

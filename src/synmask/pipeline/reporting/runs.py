@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import Translation, Validation
-from synmask.pipeline.config.table_plan import AVERAGE, Column
+from synmask.pipeline.config.table_spec import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.files import UserError, read_csv, read_json
 from synmask.pipeline.owner import first_difference

@@ -13,7 +13,7 @@ from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_plan import TESTED, Column, Plan, expected_runs
+from synmask.pipeline.config.table_spec import TESTED, Column, TableSpec, expected_runs
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -38,7 +38,7 @@ Counts = Callable[[str, Path], Sequence[np.ndarray] | None]
 
 def write_table(
     *,
-    plan: Json[Plan],
+    spec: Json[TableSpec],
     published: Path,
     scores: tuple[Path, ...],
     parses: tuple[Path, ...],
@@ -50,7 +50,7 @@ def write_table(
     It shows published numbers, mean and standard deviation over seeds, and significance.
 
     Args:
-        plan: Rows, columns and the runs that the table needs.
+        spec: Rows, columns and the runs that the table needs.
         published: published.yaml.
         scores: scores.json of the runs; sentences.csv beside each, if it exists, for tests.
         parses: parse.json of the runs.
@@ -62,19 +62,19 @@ def write_table(
             cell were trained with different settings, or runs of one column decoded or scored differently.
     """
     known = read_published(published)
-    runs = _gather(plan, scores, parses, tasks)
-    cells = _cells(plan, known, runs)
+    runs = _gather(spec, scores, parses, tasks)
+    cells = _cells(spec, known, runs)
     write_csv(output, pd.DataFrame(map(asdict, cells))[OF_CELL])
     write_csv(f"{output}.runs", runs.drop(columns=FOR_NOTES))
-    table = _layout(plan, cells)
+    table = _layout(spec, cells)
     # of a storage, what a user calls it
     name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))
-    table.notes = notes(plan, known, cells, runs, make=f"snakemake {name}.md")
+    table.notes = notes(spec, known, cells, runs, make=f"snakemake {name}.md")
     write_tables(output, [table])
 
 
 def _gather(
-    plan: Plan, scores: Sequence[Path], parses: Sequence[Path], tasks: Sequence[Path]
+    spec: TableSpec, scores: Sequence[Path], parses: Sequence[Path], tasks: Sequence[Path]
 ) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
     columns = [*OF_RUN, *FOR_NOTES]
@@ -86,25 +86,25 @@ def _gather(
     if parses:
         runs = runs.merge(results.read_parse_scores(parses, PROTOCOL), on=results.RUN, how="outer")
     if tasks:
-        runs = results.read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
-    order = {tuple(run.values()): position for position, run in enumerate(expected_runs(plan))}
+        runs = results.read_tasks(tasks, spec["columns"]).reindex(columns=[*columns, "glue"])
+    order = {tuple(run.values()): position for position, run in enumerate(expected_runs(spec))}
     places = [order.get(run) for run in runs[results.RUN].itertuples(index=False, name=None)]
     if None in places:
         run = results.describe(runs.iloc[places.index(None)])
         raise UserError(f"{run}: not in this table; leave the file out")
     runs = runs.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
-    return results.averaged(runs, plan["columns"]) if tasks else runs
+    return results.averaged(runs, spec["columns"]) if tasks else runs
 
 
-def _cells(plan: Plan, published: Published, runs: pd.DataFrame) -> list[Cell]:
+def _cells(spec: TableSpec, published: Published, runs: pd.DataFrame) -> list[Cell]:
     """All cells of a table by column, metric and row; the best means, or validation's choice, are marked."""
     cells = []
-    choice = results.chosen(runs) if plan["sweep"] else {}
-    for column in plan["columns"]:
+    choice = results.chosen(runs) if spec["sweep"] else {}
+    for column in spec["columns"]:
         counts = cache(partial(_counts, column.get("task"), column.get("part")))
-        for metric in plan["metrics"]:
-            rows = [_cell(plan, published, runs, counts, column, metric, *row) for row in plan["rows"]]
-            if plan["sweep"]:
+        for metric in spec["metrics"]:
+            rows = [_cell(spec, published, runs, counts, column, metric, *row) for row in spec["rows"]]
+            if spec["sweep"]:
                 for cell in rows:
                     cell.best = choice.get((cell.corpus, cell.column)) == cell.system
             elif METRICS[metric].contest:
@@ -117,7 +117,7 @@ def _cells(plan: Plan, published: Published, runs: pd.DataFrame) -> list[Cell]:
 
 
 def _cell(
-    plan: Plan,
+    spec: TableSpec,
     published: Published,
     runs: pd.DataFrame,
     counts: Counts,
@@ -129,10 +129,10 @@ def _cell(
     corpus, name, kind = column["corpus"], column["column"], METRICS[metric]
     number = published.numbers.get((corpus, name, metric, system))
     here = runs[(runs["corpus"] == corpus) & (runs["direction"] == name)]
-    ours, theirs = (_scored(here, metric, one) for one in (system, plan["baseline"]))
+    ours, theirs = (_scored(here, metric, one) for one in (system, spec["baseline"]))
     values = ours["value"]
     mean = values.mean() if len(values) else None
-    due = metric in TESTED and system != plan["baseline"] and len(ours) and len(theirs)
+    due = metric in TESTED and system != spec["baseline"] and len(ours) and len(theirs)
     due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
     test = _test(counts, column, metric, ours, theirs) if due else None
     direction = column.get("task", name)  # None: an average over columns
@@ -145,7 +145,7 @@ def _cell(
         change=test and mean - theirs["value"].mean(),
         difference=mean - number.mean if number and mean is not None else None,
         seeds=len(values),
-        asked=len(_expected_seeds(plan, column, system)),
+        asked=len(_expected_seeds(spec, column, system)),
         run=(corpus, direction, system) if direction else None,
         corpus=corpus,
         column=name,
@@ -157,14 +157,14 @@ def _cell(
         origin=number and ("measured" if number.measured else "quoted"),
         paper=number and number.paper,
         median=values.median() if len(values) > 1 else None,
-        baseline=plan["baseline"] if due else None,
+        baseline=spec["baseline"] if due else None,
     )  # fmt: skip
 
 
-def _expected_seeds(plan: Plan, column: Column, system: str) -> set[int]:
+def _expected_seeds(spec: TableSpec, column: Column, system: str) -> set[int]:
     """The seeds of a cell: of an average over columns, those of all columns."""
     average = column.get("task", "") is None
-    columns = plan["columns"] if average else [column]
+    columns = spec["columns"] if average else [column]
     return {seed for one in columns for seed in one["runs"].get(system, ())}
 
 
@@ -200,18 +200,18 @@ def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequ
     return counts_of_examples(path, task, part)
 
 
-def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
+def _layout(spec: TableSpec, cells: Sequence[Cell]) -> Layout:
     """Per system, a row of published numbers and a row of numbers measured here."""
     heads = [
-        (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
-        for column in plan["columns"]
-        for metric in plan["metrics"]
+        (column["group"], arrow(column["column"]), _named(metric, spec["metrics"]))
+        for column in spec["columns"]
+        for metric in spec["metrics"]
     ]
     nothing_asked = not any(cell.asked for cell in cells)
-    with_kinds = any(cell.published_text for cell in cells) or "glue" in plan["metrics"]
-    table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
-    table.baseline = dict(plan["rows"]).get(plan["baseline"], "")
-    for system, label in plan["rows"]:
+    with_kinds = any(cell.published_text for cell in cells) or "glue" in spec["metrics"]
+    table = Layout(spec["title"], ["System", *([""] if with_kinds else [])], heads)
+    table.baseline = dict(spec["rows"]).get(spec["baseline"], "")
+    for system, label in spec["rows"]:
         row = [cell for cell in cells if cell.system == system]
         origins = {cell.origin for cell in row}
         for origin, word in (("measured", "published"), ("quoted", "quoted")):
@@ -219,7 +219,7 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
                 table.rows.append(([label, word], [_printed(cell, origin) for cell in row]))
         if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
             table.rows.append(([label, *(["here"] if with_kinds else [])], row))
-            if "glue" in plan["metrics"] and any(cell.median is not None for cell in row):
+            if "glue" in spec["metrics"] and any(cell.median is not None for cell in row):
                 table.rows.append(([label, "median"], [Value(cell.median, cell.digits) for cell in row]))
     return table
 

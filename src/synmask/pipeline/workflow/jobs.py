@@ -12,7 +12,7 @@ from synmask.pipeline.config.sections import Corpus, RunSettings, System
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.sources import Asked, contents, digest
+from synmask.pipeline.workflow.sources import Modules, contents, digest
 
 
 class Wildcards(Protocol):
@@ -64,7 +64,7 @@ class Jobs:
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return digest(verb, self.asked(wildcards, guided=guided))
+        return digest(verb, self.optional_modules(wildcards, guided=guided))
 
     def inputs_checksum(self, wildcards: Wildcards, *inputs: WildcardsFunction) -> str:
         """A checksum of the user's own files and folders among these inputs.
@@ -79,27 +79,27 @@ class Jobs:
         paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
         return contents(path for path in paths if not path.startswith(made))
 
-    def asked(self, wildcards: Wildcards, *, guided: bool = True) -> Asked:
+    def optional_modules(self, wildcards: Wildcards, *, guided: bool = True) -> Modules:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
-        asked = {f"{BELOW}.{module}" for module in self._asked_of_text(wildcards)}
+        modules = {f"{BELOW}.{name}" for name in self._modules_of_text(wildcards)}
         for name in self._systems(wildcards):
             system = self.config.systems[name]
             if guided:
-                asked |= {f"{BELOW}.{module}" for module in self._asked_of_guide(system)}
+                modules |= {f"{BELOW}.{name}" for name in self._modules_of_guide(system)}
             if system.mask_rate:
-                asked.add(f"{BELOW}.pipeline.training.losses")
+                modules.add(f"{BELOW}.pipeline.training.losses")
             if self._validates_by_bleu(wildcards, name):
-                asked.add(f"{BELOW}.pipeline.translation.valid_bleu")
-        return frozenset(asked)
+                modules.add(f"{BELOW}.pipeline.translation.valid_bleu")
+        return frozenset(modules)
 
-    def _asked_of_text(self, wildcards: Wildcards) -> Iterator[str]:
+    def _modules_of_text(self, wildcards: Wildcards) -> Iterator[str]:
         if wildcards.get("corpus") and (name := self.corpus(wildcards).format):
             yield f"pipeline.corpora.{name}"
         if wildcards.get("language") and self.tokeniser(wildcards) in EXTERNAL:
             yield "pipeline.text.segment"
 
     @staticmethod
-    def _asked_of_guide(system: System) -> Iterator[str]:
+    def _modules_of_guide(system: System) -> Iterator[str]:
         if system.kind.templates:
             yield "pipeline.translation.st_nmt"
         elif system.guide != "none":

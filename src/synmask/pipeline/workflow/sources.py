@@ -42,10 +42,10 @@ UNCOUNTED = {
     "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
     "synmask.pipeline.training.torch_files": "passes on tensors as they are",
     "synmask.pipeline.verbs": "names verbs",
-    "synmask.pipeline.workflow": "plans jobs",
+    "synmask.pipeline.workflow": "says which jobs run",
 }
 PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # nor these, but what is below them may
-# Importing module → the modules it imports that count only for the jobs that use them (`Jobs.asked`).
+# Importing module → what it imports that counts only for the jobs that use it (`Jobs.optional_modules`).
 OPTIONAL = {
     "synmask.pipeline.text.tokenise": {
         "synmask.pipeline.text.segment",  # tokenisers that are external programs
@@ -71,16 +71,16 @@ BY_NAME = {
     "synmask.options": "synmask.options",
     "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
 }
-Asked = frozenset[str]  # the optional modules that a job uses
+Modules = frozenset[str]  # the optional modules that a job uses
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
 
 
 @cache
-def sources(verb: str, asked: Asked = frozenset()) -> tuple[str, ...]:
+def sources(verb: str, optional: Modules = frozenset()) -> tuple[str, ...]:
     """Paths of the source files that a step's results depend on.
 
     Args:
-        asked: optional modules that the job uses; they count if the step reaches what imports or loads them.
+        optional: modules that the job uses; they count if the step reaches what imports or loads them.
 
     Raises:
         ValueError: there is no verb or module of this name.
@@ -89,14 +89,14 @@ def sources(verb: str, asked: Asked = frozenset()) -> tuple[str, ...]:
     left = {module_of(verb)}
     while left:
         found |= left
-        left = {module for one in left for module in _loaded(one, asked)} - found
+        left = {module for one in left for module in _loaded(one, optional)} - found
     return tuple(sorted({path for module in found for path in _files(module)}))
 
 
 @cache
-def digest(verb: str, asked: Asked = frozenset()) -> str:
-    """A checksum of the names of `sources(verb, asked)` and of what they compute."""
-    return _digest({path: checksum(path) for path in sources(verb, asked)})
+def digest(verb: str, optional: Modules = frozenset()) -> str:
+    """A checksum of the names of `sources(verb, optional)` and of what they compute."""
+    return _digest({path: checksum(path) for path in sources(verb, optional)})
 
 
 @cache  # each file is a source of many steps
@@ -138,13 +138,13 @@ def path_of(module: str) -> Path:
     raise ValueError(f"{module}: no such module in {ROOT}")
 
 
-def _loaded(module: str, asked: Asked) -> Iterator[str]:
+def _loaded(module: str, optional: Modules) -> Iterator[str]:
     """The modules that count because this one does."""
     for one in imports(module):
-        if not uncounted(one) and (one in asked or one not in OPTIONAL.get(module, ())):
+        if not uncounted(one) and (one in optional or one not in OPTIONAL.get(module, ())):
             yield one
     if package := BY_NAME.get(module):
-        yield from (one for one in asked if one.rpartition(".")[0] == package)
+        yield from (one for one in optional if one.rpartition(".")[0] == package)
 
 
 @cache

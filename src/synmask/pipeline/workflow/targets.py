@@ -10,7 +10,7 @@ from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.config.table_plan import Plan, expected_runs, plan, table_names, task_files
+from synmask.pipeline.config.table_spec import TableSpec, expected_runs, table_names, table_spec, task_files
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
@@ -35,7 +35,7 @@ class Targets:
         self.config, self.published, self.exists = config, published, exists
         self.tables: list[str] = table_names(config)
         self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
-        self.plan: Callable[[str], Plan] = cache(partial(plan, config, published))  # of a table
+        self.table_spec: Callable[[str], TableSpec] = cache(partial(table_spec, config, published))
 
     # ---- all of them ---------------------------------------------------------------------------------------
 
@@ -201,13 +201,13 @@ class Targets:
 
     def table_runs(self, table: str, name: str) -> list[str]:
         """This file of every run of a table, if the table reads it."""
-        read = self.plan(table)
+        read = self.table_spec(table)
         runs = expected_runs(read) if name in read["files"] else []
         return self.available([run_file(**run, name=name) for run in runs])
 
     def table_tasks(self, table: str) -> list[str]:
         """Files that a benchmark's table reads: scores and answers of its runs, scores of its baselines."""
-        read = self.plan(table)
+        read = self.table_spec(table)
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
 
     # ---- a page --------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Targets:
         ]
         return self.available(paths)
 
-    def page_plan(self, page: str) -> str:
+    def page_spec(self, page: str) -> str:
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
         titles = [part["title"] for part in parts]

@@ -8,7 +8,7 @@ from itertools import product
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.table_plan import expected_runs, plan
+from synmask.pipeline.config.table_spec import expected_runs, table_spec
 from synmask.pipeline.paths import PREDICTOR, RUN, TASK, TUNED, WEIGHTS, filled
 
 # Rules that train → the folder of a run.
@@ -73,7 +73,7 @@ def _translating(config: Config, targets: Iterable[str]) -> Iterator[Training]:
             runs += product([entry.corpus], entry.directions, entry.systems, seeds)
         for name in config.tables_of(target):
             if config.all_tables[name].experiments:
-                runs += (tuple(run.values()) for run in expected_runs(plan(config, published, name)))
+                runs += (tuple(run.values()) for run in expected_runs(table_spec(config, published, name)))
         for *run, seed in runs:
             for rule in ("train_templates", "train") if config.systems[run[2]].kind.templates else ("train",):
                 yield translating(rule, *run, seed=str(seed))

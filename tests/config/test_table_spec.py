@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
-from synmask.pipeline.config.table_plan import expected_runs, plan, table_names, task_files
+from synmask.pipeline.config.table_spec import expected_runs, table_names, table_spec, task_files
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +20,10 @@ def values():
 
 
 @pytest.fixture
-def planned(values):
+def spec_of(values):
     def make(name):
         config = load(values, FILES)
-        return plan(config, read_published(config.published), name)
+        return table_spec(config, read_published(config.published), name)
 
     return make
 
@@ -43,7 +43,7 @@ def test_the_papers_eight_tables_and_ours_are_there(values):
         "sweep-bpe-labels",
     } <= names
     for name in names:
-        plan(config, read_published(config.published), name)
+        table_spec(config, read_published(config.published), name)
 
 
 def test_every_published_number_is_in_a_table(values):
@@ -51,7 +51,7 @@ def test_every_published_number_is_in_a_table(values):
     published = read_published(config.published)
     shown = set()
     for name in table_names(config):
-        table = plan(config, published, name)
+        table = table_spec(config, published, name)
         shown |= {
             (column["corpus"], column["column"], metric, system)
             for column in table["columns"]
@@ -61,12 +61,12 @@ def test_every_published_number_is_in_a_table(values):
     assert set(published.numbers) <= shown
 
 
-def test_an_experiments_table(planned):
-    core = planned("iwslt14-core")
+def test_an_experiments_table(spec_of):
+    core = spec_of("iwslt14-core")
     assert [system for system, _ in core["rows"]][:4] == ["transformer", "pascal", "lisa", "st-nmt"]
     assert dict(core["rows"])["st-nmt"] == "ST-NMT"
     assert "st-nmt" not in core["columns"][0]["runs"]  # what the paper quotes alone
-    table = planned("iwslt14")
+    table = spec_of("iwslt14")
     assert table["baseline"] == "transformer"
     assert [column["column"] for column in table["columns"]] == ["de-en", "en-de"]
     assert table["columns"][0]["runs"]["grammar"] == [1, 2, 3, 4, 5]
@@ -75,14 +75,14 @@ def test_an_experiments_table(planned):
     assert table["files"] == ["scores.json", "sentences.csv"]
 
 
-def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(planned):
-    table = planned("sweep-mlm-weight-aspec")
+def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(spec_of):
+    table = spec_of("sweep-mlm-weight-aspec")
     assert table["sweep"]
     assert table["metrics"] == ["valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu"]
     assert [column["column"] for column in table["columns"]] == ["zh-ja", "ja-zh"]
     assert {"grammar", "grammar-mask", "grammar-mlm-weight-0.9"} <= table["columns"][0]["runs"].keys()
     assert table["files"] == ["scores.json", "sentences.csv"]  # with the counts for tests
-    assert not planned("aspec")["sweep"]
+    assert not spec_of("aspec")["sweep"]
 
 
 def test_the_mlm_weight_is_searched_in_each_direction(values):
@@ -96,8 +96,8 @@ def test_the_mlm_weight_is_searched_in_each_direction(values):
             assert weights_of_corpus & {*weights}
 
 
-def test_a_table_of_several_experiments(planned):
-    table = planned("bpe-labels")
+def test_a_table_of_several_experiments(spec_of):
+    table = spec_of("bpe-labels")
     assert [(c["group"], c["column"]) for c in table["columns"]][4:] == [
         ("ASPEC", "zh-ja"),
         ("ASPEC", "ja-zh"),
@@ -105,34 +105,34 @@ def test_a_table_of_several_experiments(planned):
     assert len(expected_runs(table)) == 3 * 6 * 5
 
 
-def test_the_papers_tables_have_its_transformer_as_baseline(planned):
-    assert [system for system, _ in planned("mlm")["rows"]] == [
+def test_the_papers_tables_have_its_transformer_as_baseline(spec_of):
+    assert [system for system, _ in spec_of("mlm")["rows"]] == [
         "transformer",
         "grammar-nomlm",
         "grammar-mask",  # as likely what the paper calls −MLM
         "grammar",
     ]
     for name in ("bpe-labels", "mlm", "controls"):
-        assert planned(name)["baseline"] == "transformer"
-        trained = {run["system"] for run in expected_runs(planned(name))}
-        assert trained == {system for system, _ in planned(name)["rows"]}  # no row is without runs
+        assert spec_of(name)["baseline"] == "transformer"
+        trained = {run["system"] for run in expected_runs(spec_of(name))}
+        assert trained == {system for system, _ in spec_of(name)["rows"]}  # no row is without runs
 
 
-def test_parsing_needs_gold_trees(values, planned):
-    table = planned("parsing")
+def test_parsing_needs_gold_trees(values, spec_of):
+    table = spec_of("parsing")
     assert len(expected_runs(table)) == 2 * 2 * 5
     assert table["files"] == ["parse.json"]
     values["corpora"]["iwslt14"].pop("trees")
     values["experiments"].pop("distance-training")  # its system reads them
     values["experiments"]["iwslt14-core"].update(tables=["translation"])
     values["experiments"]["iwslt14"].update(tables=["translation"], systems=["transformer", "grammar"])
-    table = planned("parsing")
+    table = spec_of("parsing")
     assert expected_runs(table) == []
     assert table["notes"] == ["No runs here: corpora.iwslt14 has no `trees` to compare with."]
 
 
-def test_a_benchmark_has_the_published_columns(values, planned):
-    table = planned("glue")
+def test_a_benchmark_has_the_published_columns(values, spec_of):
+    table = spec_of("glue")
     published = read_published(values["published"])
     assert [column["column"] for column in table["columns"]] == published.columns("glue")
     assert len(expected_runs(table)) == 9 * (
@@ -146,8 +146,8 @@ def test_a_benchmark_has_the_published_columns(values, planned):
     assert {f"{run}scores.json", f"{run}examples.csv", "results/glue/mnli/baselines.json"} <= {*files}
 
 
-def test_a_task_has_a_table_of_its_own(planned):
-    table = planned("glue-mnli")
+def test_a_task_has_a_table_of_its_own(spec_of):
+    table = spec_of("glue-mnli")
     assert [(c["column"], c["part"]) for c in table["columns"]] == [
         ("MNLI-m", "dev_matched"),
         ("MNLI-mm", "dev_mismatched"),
@@ -156,7 +156,7 @@ def test_a_task_has_a_table_of_its_own(planned):
     assert len(task_files(table)) == 2 * 5 * 5 + 1
 
 
-def test_seeds_of_experiments_on_one_corpus_are_united(values, planned):
+def test_seeds_of_experiments_on_one_corpus_are_united(values, spec_of):
     values["experiments"]["more"] = dict(
         values["experiments"]["demo"], seeds=[2, 3], systems=["grammar"], tables=["translation"]
     )
@@ -165,7 +165,7 @@ def test_seeds_of_experiments_on_one_corpus_are_united(values, planned):
         "experiments": ["demo", "more"],
         "systems": ["transformer", "grammar"],
     }
-    (column,) = planned("both")["columns"]
+    (column,) = spec_of("both")["columns"]
     assert column["runs"] == {"transformer": [1, 2], "grammar": [1, 2, 3]}
 
 

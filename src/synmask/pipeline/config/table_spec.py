@@ -1,4 +1,4 @@
-"""The plan of a table: its rows, its columns, and the runs that fill them."""
+"""The spec of a table: its rows, its columns, and the runs that fill them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, NotRequired, get_args
@@ -51,7 +51,7 @@ def _with_part(column: Column) -> Column:
     return column
 
 
-class Plan(TypedDict):
+class TableSpec(TypedDict):
     """All that a table depends on besides the runs themselves.
 
     Attributes:
@@ -80,7 +80,7 @@ def table_names(config: Config) -> list[str]:
     return [*shown, *config.all_tables]
 
 
-def plan(config: Config, published: Published, name: str) -> Plan:
+def table_spec(config: Config, published: Published, name: str) -> TableSpec:
     table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
     rows = [[system, label_of(config, published, system)] for system in table.systems]
     if table.benchmark:
@@ -107,26 +107,26 @@ def plan(config: Config, published: Published, name: str) -> Plan:
     }
 
 
-def _cells(plan: Plan) -> Iterator[tuple[Column, str, int]]:
+def _cells(spec: TableSpec) -> Iterator[tuple[Column, str, int]]:
     """Column, system and seed of every run that a table asks for, in its order."""
-    for column in plan["columns"]:
-        for system, _ in plan["rows"]:
+    for column in spec["columns"]:
+        for system, _ in spec["rows"]:
             for seed in column["runs"].get(system, ()):
                 yield column, system, seed
 
 
-def expected_runs(plan: Plan) -> list[ExpectedRun]:
+def expected_runs(spec: TableSpec) -> list[ExpectedRun]:
     """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
         {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
-        for column, system, seed in _cells(plan)
+        for column, system, seed in _cells(spec)
     ]
 
 
-def task_files(plan: Plan) -> list[str]:
+def task_files(spec: TableSpec) -> list[str]:
     """Paths that a benchmark's table reads: scores and answers of each run, scores of the baselines."""
     paths = []
-    for column, system, seed in _cells(plan):
+    for column, system, seed in _cells(spec):
         run = [f"{system}/seed{seed}/{name}" for name in ("scores.json", "examples.csv")]
         names = ["baselines.json"] if system in BASELINES else run
         paths += [filled(f"{TASK}/{name}", benchmark=column["corpus"], task=column["task"]) for name in names]
