@@ -150,3 +150,10 @@ def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
 def test_no_row_shows_below_the_numbers(open_page):
     script = "return innerHeight - document.querySelector('#numbers').getBoundingClientRect().bottom;"
     assert open_page(PAGE, script, width=800).result == "0"
+
+
+def test_its_texts_are_legible(open_page):
+    """13 pixels at least."""
+    script = """return Math.min(...[...document.querySelectorAll("svg text, th, td, small, #numbers")]
+      .map((one) => parseFloat(getComputedStyle(one).fontSize)));"""
+    assert float(open_page(PAGE, script, width=1280).result) >= 13

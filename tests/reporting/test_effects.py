@@ -76,7 +76,7 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
     script = """
       const at = (one, name) => parseFloat(one.getAttribute(name));
       const [better] = document.querySelectorAll(".effect"), of = (kind) => better.querySelector(kind);
-      const [zero, gain, point] = [at(of(".zero"), "x1"), at(of(".gain"), "x1"), at(of(".point"), "cx")];
+      const [zero, gain, point] = [at(of(".zero"), "x1"), at(of(".gain").parentElement, "x"), at(of(".point"), "cx")];
       const before = of(".facts").checkVisibility();
       of("summary").click();
       return JSON.stringify([(point - zero) / (gain - zero), of(".point").classList.contains("higher"), before,

@@ -300,3 +300,29 @@ def test_trees_fit_the_column_or_scroll_together(open_page, tmp_path):
     assert [lack for lack, _ in wide] == [0, 0]
     narrow = json.loads(open_page(tmp_path / "page.html", script, width=400).result)
     assert all(lack > 50 and abs(left) <= 2 for lack, left in narrow), narrow
+
+
+def test_texts_of_a_long_sentence_are_legible_and_apart(open_page, tmp_path):
+    """Long words and long labels over short ones, 60 words; the page scrolls rather than shrinks them."""
+    rng = random.Random(0)
+    words = [rng.choice(["a", "I", "Donaudampfschiff", "@-@", "公园", "KATZE"]) for _ in range(60)]
+    leaves = [f"(NN {word})" for word in words]
+    while len(leaves) > 1:
+        start = rng.randrange(len(leaves) - 1)
+        end = start + rng.randint(2, 3)
+        leaves[start:end] = [f"({rng.choice(['NP', 'SBARQ'])} {' '.join(leaves[start:end])})"]
+    parse = Parse(words, [rng.random() for _ in words[1:]], 2)
+    (tmp_path / "page.html").write_text(page("Trees", [*trees_of(leaves, "gold")], {"A": [parse]}))
+    script = """
+      const seen = [];
+      for (const svg of document.querySelectorAll(".tree-svg")) {
+        const texts = [...svg.querySelectorAll("text")].map((one) => one.getBoundingClientRect());
+        const over = (a, b, low, size) => Math.min(a[low] + a[size], b[low] + b[size]) - Math.max(a[low], b[low]);
+        for (const [k, a] of texts.entries()) for (const b of texts.slice(0, k)) {
+          if (over(a, b, "x", "width") > 0 && over(a, b, "y", "height") > 4) seen.push([a, b]);
+        }
+        const size = parseFloat(getComputedStyle(svg).fontSize) * svg.getScreenCTM().a;
+        if (size < 13) seen.push(size);
+      }
+      return JSON.stringify(seen);"""
+    assert json.loads(open_page(tmp_path / "page.html", script, width=1280).result) == []

@@ -28,9 +28,9 @@ from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
 MAX_SENTENCES = 20  # sentences
-FONT = 12  # pixels
+FONT = 13  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
-STEP = 15  # pixels per level
+STEP = 18  # pixels per level
 BAR, LEAST_BAR, BAR_WIDTH = 40, 3, 6  # pixels of the largest height or distance, of the least, and across
 ROOT = 36  # pixels at the right of the words, to which arrows to the root lead
 
@@ -116,7 +116,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     style = part("tree_page.css").replace("Canvas", "white")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tree-svg" width="{wide:.0f}" height="{top}" '
-        f'viewBox="0 0 {wide:.0f} {top}" style="min-width:0;width:auto;max-width:none;background:white">\n'
+        f'viewBox="0 0 {wide:.0f} {top}" style="width:auto;background:white">\n'
         f"<style>{style}</style>\n" + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -136,7 +136,7 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
         lines[node.right].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
         if node.label:
             labels.append(
-                f'<text class="tree-label" x="{middle:.1f}" y="{y + 4}">{escape(node.label)}</text>'
+                f'<text class="tree-label" x="{middle:.1f}" y="{y + 5}">{escape(node.label)}</text>'
             )
     line, height = base + FONT + 2, base + FONT + 10
     marks, drawn_bars = [], ""
@@ -196,7 +196,7 @@ def _places(drawing: Drawing) -> tuple[list[float], float]:
     widths = [LETTER * max(cell_len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
     for node in drawing.nodes:
         covered = [leaf for leaf, (start, end) in enumerate(drawing.bounds) if node.start <= start < node.end]
-        lack = (LETTER * cell_len(node.label) + 10) / len(covered)
+        lack = (LETTER * cell_len(node.label) + 12) / max(len(covered) - 1, 1)  # a line shows at its sides
         for leaf in covered:
             widths[leaf] = max(widths[leaf], lack)
     ends, end = [], 0.0

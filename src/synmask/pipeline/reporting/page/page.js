@@ -13,7 +13,7 @@ for (const list of document.querySelectorAll("[data-filter]")) {
   const input = document.createElement("input");
   label.className = "controls";
   input.type = "search";
-  label.append(`Only ${list.dataset.filter} with`, input);
+  label.append(`Only ${list.dataset.filter} containing`, input);
   list.before(label);
   input.addEventListener("input", () => {
     for (const row of list.querySelectorAll("tbody tr")) row.hidden = !has(row, input.value);
