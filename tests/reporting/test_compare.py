@@ -59,6 +59,7 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
     assert "sacrebleu: nrefs:1|case:mixed" in printed
     page = (files / "out.html").read_text()
     for line in (
+        "sacrebleu: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",
         "p: the larger of the two: judge by it; below 0.05, the difference is significant",
         "needed: the fewest seeds per side that find a difference of 2 BLEU four times out of five",
     ):
@@ -75,12 +76,16 @@ def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
     rows = [attributes for attributes in page.of("article")]
     assert 10 < len(rows) <= 30
     text = (files / "out.html").read_text()
-    assert "BLEU by words in the reference" in text
+    assert "BLEU by number of words in the reference<" in text
+    assert "number of rare words in the reference, seen at most 2 times in the training text<" in text
     short = [n for n, line in enumerate(REFERENCES) if len(line.split()) <= 5]
     metric = bleu("sacrebleu", "en")
     lines = [(files / "base.1").read_text().splitlines()[n] for n in short]
     expected = metric.corpus_score(lines, [[REFERENCES[n] for n in short]]).score
-    assert f'<th scope="row">1–5</th><td>{len(short)}</td><td>{expected:.2f}</td>' in text
+    assert (
+        f'<th scope="row">1–5</th><td class="number">{len(short)}</td><td class="number">{expected:.2f}</td>'
+        in text
+    )
     assert len(COUNTS) == 10
 
 
@@ -99,7 +104,7 @@ def test_chinese_words_are_the_metrics(tmp_path):
             tmp_path, ("A", "a"), ("B", "b"), language=name, output=tmp_path / "out", train=tmp_path / "train"
         )
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
-        groups = re.findall(r'<th scope="row">(.+?)</th><td>(\d+)</td>', page)
+        groups = re.findall(r'<th scope="row">(.+?)</th><td class="number">(\d+)</td>', page)
         assert groups == [("6–10", "1"), ("11–15", "1"), ("0", "1"), ("1", "1")]
         assert re.findall("<mark>(.*?)</mark>", page) == ["Marked", "黑"]
         assert "<mark>黑</mark>音乐。" in page

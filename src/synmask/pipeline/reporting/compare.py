@@ -118,8 +118,7 @@ def compare(
     cells = [[row.get(head, "") for head in heads] for row in rows]
     lines = ([plain(shown(row[0])), *row[1:]] for row in cells)
     print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
-    print("\n".join(f"{metric}: {signature}" for metric, signature in signatures.items()))
-    notes = _notes(read, gain)
+    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()] + _notes(read, gain)
     print("\n".join(notes))
     if output is None:
         return
@@ -187,7 +186,7 @@ def _notes(systems: Sequence[System], gain: float) -> list[str]:
     return [
         f"difference: of BLEU from {systems[0].name}'s; its 95% interval is over seeds",
         "p test set: how often chance gives such a difference (paired bootstrap over sentences and seeds)",
-        "p seeds: the same by Welch's test over seeds; with one seed there is none",
+        "p seeds: the same by Welch's test over seeds; empty with one seed: p says nothing of others then",
         f"p: the larger of the two{corrected}: judge by it; below {LEVEL}, the difference is significant",
         f"needed: the fewest seeds per side that find a difference of {gain:g} BLEU four times out of five",
     ]
@@ -203,12 +202,13 @@ def _groups(
         return split(line.lower() if lowercase else line)
 
     words = [words_in(line) for line in references]
+    counting = "all references" if train is None else "the training text"
     counted = Counter(
         word for line in (read_lines(train) if train else references) for word in words_in(line)
     )
     numbers = {
-        "words in the reference": ([*map(len, words)], 0, LENGTHS),
-        f"words seen at most {RARE} times": (
+        "number of words in the reference": ([*map(len, words)], 0, LENGTHS),
+        f"number of rare words in the reference, seen at most {RARE} times in {counting}": (
             [sum(counted[word] <= RARE for word in line) for line in words], -1, SEVERAL,
         ),
     }  # fmt: skip
