@@ -162,7 +162,7 @@ def test_a_folder_in_the_way_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="Is a directory") as error:
         write_lines(tmp_path / "folder", ["text"])
-    assert machine_fault(error.value) == f"{tmp_path}/folder: Is a directory"
+    assert machine_fault(error.value) == f"{tmp_path}/folder: a folder; give the name of a file"
 
 
 def test_what_killed_processes_left_goes_but_not_what_other_machines_write(tmp_path, monkeypatch):

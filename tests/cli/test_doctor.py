@@ -1,5 +1,6 @@
 """What `synmask doctor` says: of this machine, of downloads, of a cluster's nodes."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -43,6 +44,32 @@ def test_what_is_licensed_is_named():
     named = origins(TRAIN, aspec="/nowhere")
     assert doctor._licensed(named)[0]
     assert not doctor._mirrors(named)[0]
+
+
+def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
+    corpus = {
+        "languages": ["de", "en"],
+        "files": {
+            "train": f"{tmp_path}/train.{{language}}",
+            "valid": "no/dev.{language}",
+            "test": {"news": "no/news.{language}"},
+        },
+        "trees": {"valid": "no/dev.{language}.mrg"},
+    }
+    experiment = {"title": "M", "corpus": "mine", "directions": ["de-en"], "systems": ["grammar"]}
+    experiment["tables"] = ["translation", "parsing"]
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(json.dumps({"corpora": {"mine": corpus}, "experiments": {"mine": experiment}}))
+    for language in ("de", "en"):
+        (tmp_path / f"train.{language}").touch()
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit, match="1"):
+        main(["doctor", "mine", "--configfile", str(mine)])
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "yours" in line]
+    assert line == (
+        "TO DO  files of yours are missing: no/dev.de, no/dev.de.mrg and 3 more: "
+        "put them there, or change the corpus' `files` or `trees`"
+    )
 
 
 def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from synmask.pipeline.config.sections import Decoding, Guidance
-from synmask.pipeline.export.code import guided
+from synmask.pipeline.export.code import guided, write_folder
 from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import searched
@@ -150,3 +150,17 @@ def test_what_needs_a_parser_is_refused(drawn, tmp_path):
     with pytest.raises(UserError, match="reads templates of a second model"):
         guided(tmp_path / "average.pt", Guidance(guide="templates"), "translation", "", "")
     assert not (tmp_path / "out").exists()
+
+
+def test_other_files_stay(tmp_path):
+    """A folder that holds an export is written again; one that holds anything else is refused."""
+    write_folder(tmp_path / "new", {"config.json": "{}"})
+    write_folder(tmp_path / "new", {"config.json": "[]"})
+    assert (tmp_path / "new/config.json").read_text() == "[]"
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UserError, match="holds other files; give a new folder"):
+        write_folder(tmp_path, {"config.json": "{}", "README.md": ""})
+    assert (tmp_path / "README.md").read_text() == "mine"
+    with pytest.raises(UserError, match=r"README\.md: a file; give the name of a folder"):
+        write_folder(tmp_path / "README.md", {"config.json": "{}"})
+    assert not (tmp_path / "config.json").exists()

@@ -47,6 +47,13 @@ def test_it_parses_as_the_command_does(models):
         load(models / "plain.pt").parse(["a"])
 
 
+def test_one_text_is_not_taken_for_lines_of_a_letter(models):
+    model = load(models / "grammar.pt")
+    for call in (model.translate, model.parse, lambda text: model.score([text], text)):
+        with pytest.raises(TypeError, match=r"give a list of texts, such as \['a bb'\], not one text"):
+            call("a bb")
+
+
 MIXING = {
     "structformer": ("structformer", {"conv_layers": 1}),
     "published": ("grammar", {"conv_layers": 1, "calibration": "as-published", "left_pad_source": True}),

@@ -216,7 +216,7 @@ def test_an_empty_line_is_no_sentence(models):
         (lambda path: path.write_bytes(bytes(999)), "damaged checkpoint"),
         (lambda path: path.write_bytes(b"PK\x03\x04" * 9), "damaged checkpoint"),
         (lambda path: path.write_bytes(b""), "damaged checkpoint"),
-        (lambda path: path.mkdir(), "no such file"),
+        (lambda path: path.mkdir(), "a folder; give the model file in it"),
         (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "not a whole model file of `synmask average`"),
         (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "not a whole model file"),
     ],

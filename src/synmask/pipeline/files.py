@@ -82,6 +82,8 @@ def machine_fault(error: BaseException) -> str | None:
             f"not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
+    if isinstance(error, IsADirectoryError) and error.filename:
+        return f"{error.filename}: a folder; give the name of a file"
     if isinstance(error, OSError):
         return f"{error.filename or _done_at(error)}: {error.strerror or error}"
     return None

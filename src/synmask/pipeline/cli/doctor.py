@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,8 @@ def doctor(
     origins = {path: _origin(config, path) for path in downloads if not os.path.exists(path)}
     checks = [_operators, _choice, _torch, lambda: _java(downloads)]
     checks += [lambda: _licensed(origins), lambda: _mirrors(origins)]
+    if own := sorted({path for name in targets for path in named.own_files(name)}):
+        checks.append(lambda: _own_files(own))
     if profile == "slurm":
         site, entries = slurm.read_site(), (Jobs.entry(one.wildcards) for one in trainings(config, targets))
         wanted = {config.resources_key(*entry): config.resources_of(*entry) for entry in entries}
@@ -163,6 +165,16 @@ def _unreachable(place: str) -> bool:
     except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
         return True
     return False
+
+
+def _own_files(paths: Sequence[str]) -> Finding:
+    """The user's text and trees."""
+    missing = [path for path in paths if not os.path.exists(path)]
+    if not missing:
+        return True, f"your own files are here: {len(paths)}"
+    more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
+    do = "put them there, or change the corpus' `files` or `trees`"
+    return False, f"files of yours are missing: {', '.join(missing[:2])}{more}: {do}"
 
 
 def _commands() -> Finding:

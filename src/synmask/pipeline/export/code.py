@@ -24,7 +24,15 @@ OWN = (
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write the named files into a folder, all of them or none."""
+    """Write the named files into a folder, all of them or none.
+
+    Raises:
+        UserError: the folder holds files, and they are no export.
+    """
+    if folder.is_file():
+        raise UserError(f"{folder}: a file; give the name of a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "config.json").exists():
+        raise UserError(f"{folder}: holds other files; give a new folder")
     with all_writing([folder / name for name in files], "wb") as handles:
         for handle, content in zip(handles, files.values(), strict=True):
             handle.write(content.encode() if isinstance(content, str) else content)

@@ -27,7 +27,8 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
         UserError: the file is missing or damaged.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        what = "a folder; give the model file in it" if path.is_dir() else "no such file"
+        raise UserError(f"{path}: {what}")
     problem = damage(path)
     if problem is None:
         try:

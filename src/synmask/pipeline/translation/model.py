@@ -52,8 +52,10 @@ class Model:
         """The translation of each line of text; with `nbest` above 1, so many with scores, best first.
 
         Raises:
+            TypeError: `lines` is one text.
             UserError: a line is too long, or `nbest` is above the beam size.
         """
+        _check_lines(lines)
         translator = self._translator
         if nbest > translator.settings.beam:
             raise UserError(f"nbest {nbest}: the beam holds {translator.settings.beam} translations")
@@ -65,8 +67,10 @@ class Model:
         """The syntax that the model's guide induces for each line of text.
 
         Raises:
+            TypeError: `lines` is one text.
             UserError: the guide induces none, or a line is empty or too long.
         """
+        _check_lines(lines)
         return [
             Parse(
                 bracketed(*over_words(row["tokens"], row["distances"])),
@@ -82,8 +86,10 @@ class Model:
         """The log-probability of each reference translation: the sum over its sub-words and `</s>`.
 
         Raises:
+            TypeError: `sources` or `references` is one text.
             UserError: other numbers of lines, a line is too long, or the model file cannot split references.
         """
+        _check_lines(sources, references)
         model, task, text = self._loaded
         if len(sources) != len(references):
             raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
@@ -95,3 +101,10 @@ class Model:
         given = self._translator.encoded([*sources])[-1]
         pairs = task.sources(given, references=expected)
         return log_probabilities(model, pairs, self._translator.settings.max_tokens)
+
+
+def _check_lines(*given: object) -> None:
+    """Refuse a text where lines are needed: its characters would pass for them."""
+    for lines in given:
+        if isinstance(lines, str):
+            raise TypeError(f"give a list of texts, such as [{lines!r}], not one text")

@@ -127,7 +127,9 @@ def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | 
 def _check_induces(path: Path, loaded: Loaded) -> None:
     guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
-        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+        raise UserError(
+            f"{path}: this system induces no syntax; give a model of one that does, such as grammar"
+        )
 
 
 def _induced(

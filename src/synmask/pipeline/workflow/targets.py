@@ -86,6 +86,22 @@ class Targets:
                 files.update(config.tokeniser_jars(config.corpora[entry.corpus].text.tokeniser_of(language)))
         return sorted(files)
 
+    def own_files(self, target: str) -> list[str]:
+        """The user's own text and gold trees that the experiments of a target read."""
+        config, files = self.config, set()
+        for name in config.members(target):
+            entry = self.entry(name)
+            corpus = config.corpora[entry.corpus]
+            if corpus.files and not corpus.url:
+                languages = {language for direction in entry.directions for language in sides(direction)}
+                for split, language in itertools.product(corpus.files, languages):
+                    files.update(config.raw_files(entry.corpus, split, language))
+            if isinstance(corpus.trees, dict) and "parsing" in entry.tables:
+                sources = {sides(direction)[0] for direction in entry.directions}
+                for split, language in itertools.product(corpus.trees, sources):
+                    files.add(config.gold_trees(entry.corpus, split, language))
+        return sorted(files)
+
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
         chosen = self.config.benchmarks[table.benchmark].weights_of
