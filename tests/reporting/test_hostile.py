@@ -38,6 +38,7 @@ from synmask.pipeline.workflow.hours import Hours
 
 LABELS = [
     "_base", "[ours] Grammar", "*starred*", "a `b` c", "$x$ 5 % & #1", "a--b ''c''", "<b>&amp;", "012", "نظام",
+    "_child0 of ~~none~~ #",
 ]  # fmt: skip
 TOKENS = [
     "a\b", "\ufffe", "\x1b[31m", "]]>", "--", "<x>", "&amp;", "苹果", "تفاحة", "e\u0301", "$a$", "_", "`", "[x]",
@@ -113,11 +114,15 @@ def test_bars_in_the_terminal_stand_below_each_other():
 
 @pytest.mark.parametrize("label", LABELS)
 def test_tables_show_labels_as_they_are(tmp_path, label):
-    table = Layout("T", ["System"], [("", "P")], [(["Base"], [Value(1.0)]), ([label], [Value(2.0)])])
+    table = Layout(label, ["System"], [("", "P")], [(["Base"], [Value(1.0)]), ([label], [Value(2.0)])])
     write_tables(tmp_path / "t", [table])
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert not re.search(r"\\\\\s*[\[*]", latex)  # an argument of the \\ before it
     assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))[0]["rows"][1][0] == [label]
+    markdown = (tmp_path / "t.md").read_text(encoding="utf-8")
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
+    assert unescape(re.findall(r"<td.*?>(.*?)</td>|$", html)[2]) == label
+    assert unescape(re.search("<h1>(.*)</h1>", html)[1]) == label
 
 
 def test_latex_escapes_what_it_would_read_otherwise():
@@ -203,8 +208,8 @@ def test_a_card_shows_names_as_they_are(tmp_path, label):
     card = model_card(tmp_path / "average.pt", {"language": label}, guide, "", [], run)
     head, body = card.split("---\n", 2)[1:]
     assert yaml.safe_load(head)["language"] == label
-    html = MarkdownIt("commonmark").enable("table").render(body)
-    assert not re.search(r"<(em|strong|img|a|b)\b", html)
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(body)
+    assert not re.search(r"<(em|strong|img|a|b|s)\b", html)
     cells = re.findall(r"<td.*?>(.*?)</td>", html)
     shown = re.sub("[\n\ufffe]", "\ufffd", label)
     assert unescape(cells[0]) == shown

@@ -156,10 +156,11 @@ def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, mon
     assert not [one for one in threading.enumerate() if isinstance(one, BackgroundConsumer)]
 
 
-@pytest.mark.parametrize("number", [one for one in Stop.SIGNALS if one != signal.SIGINT])
+@pytest.mark.parametrize("number", Stop.SIGNALS)
 def test_a_signal_before_a_training_listens(number):
     early = (
         "import os, synmask.pipeline.cli as cli\n"
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"cli.app = lambda *_: os.kill(os.getpid(), {int(number)})\n"
         "cli.main()"
     )

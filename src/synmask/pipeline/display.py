@@ -13,8 +13,9 @@ def shown(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape text for Markdown, so that it makes no image, link, HTML or emphasis."""
-    return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    """Escape text for Markdown, so that it makes no image, link, HTML or emphasis, and ends no heading."""
+    special = r"[\\`*~\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)|(?<=\s)#(?=#*$)"
+    return re.sub(special, r"\\\g<0>", text)
 
 
 def pipes(heads: Iterable[str], align: str, rows: Iterable[Iterable[str]]) -> list[str]:

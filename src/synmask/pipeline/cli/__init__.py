@@ -94,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 signal.signal(number, _too_early)
     if words[:1] == ["help"]:
@@ -149,11 +149,9 @@ def _tell(counts: Mapping[str, int]) -> None:
 
 
 def _too_early(*_: object) -> NoReturn:
-    """A signal before a training listens to it (`training.stopping.Stop`): nothing has been written."""
-    line = (
-        f"synmask {sys.argv[1]}: stopped by a signal before its first update; the same command begins again\n"
-    )
-    os.write(2, line.encode())
+    """A signal while a training does not listen to it (`training.stopping.Stop`): nothing is lost."""
+    when = "before its first update or after its last"
+    os.write(2, f"synmask {sys.argv[1]}: stopped by a signal {when}; the same command goes on\n".encode())
     os._exit(TryAgain.EXIT_CODE)
 
 

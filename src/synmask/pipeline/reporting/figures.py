@@ -231,7 +231,7 @@ def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.nda
 
 def _legend_below(figure: Figure, axes: Axes) -> None:
     """A legend of `axes` below all panels, at most four entries per row; a label may begin with "_"."""
-    named = (line for line in axes.get_lines() if not re.match("_child[0-9]", line.get_label()))
+    named = (line for line in axes.get_lines() if not re.fullmatch("_child[0-9]+", line.get_label()))
     lines = {line.get_label(): line for line in named}
     figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(len(lines), 4))
 
