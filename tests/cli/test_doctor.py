@@ -67,7 +67,7 @@ def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsy
         main(["doctor", "mine", "--configfile", str(mine)])
     [line] = [line for line in capsys.readouterr().out.splitlines() if "yours" in line]
     assert line == (
-        "TO DO  files of yours are missing: no/dev.de, no/dev.de.mrg and 3 more: "
+        "TO DO  files of yours are missing: no/dev.de, no/dev.de.mrg, no/dev.en and 2 more: "
         "put them there, or change the corpus' `files` or `trees`"
     )
 

@@ -34,7 +34,7 @@ FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 
 
 @contextmanager
-def told_in_one_line(values=config, files=FILES):
+def ending_in_one_line(values=config, files=FILES):
     """End with the fault of a user's file, and where it is."""
     try:
         yield
@@ -44,7 +44,7 @@ def told_in_one_line(values=config, files=FILES):
         sys.exit(str(error))
 
 
-with told_in_one_line():
+with ending_in_one_line():
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
 
@@ -187,7 +187,7 @@ def submitted(kind):
 
 def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
-    with told_in_one_line():
+    with ending_in_one_line():
         return TARGETS.submissions(table)
 
 

@@ -104,8 +104,8 @@ def read_record(
     Raises:
         UserError: no such file; it is another run's, or one of `parts` or `train` is.
     """
-    said = read_object(path)
-    whose, training, sums = (said.pop(key, None) for key in ("run", "training", "sha256"))
+    rest = read_object(path)
+    whose, training, sums = (rest.pop(key, None) for key in ("run", "training", "sha256"))
     if whose:
         check_owner(path, {"run": whose}, named(run))
     for part in parts:
@@ -114,7 +114,7 @@ def read_record(
             raise UserError(f"{part}: not what {path.name} was written with; make both again")
     if train and train.exists():
         check_training(path, training, train, read_object(train).get("training"))
-    return said
+    return rest
 
 
 def check_training(path: Path, training: str | None, other: Path, its: str | None) -> None:

@@ -28,6 +28,7 @@ from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.terminal import some
 from synmask.pipeline.workflow.trainings import trainings
 from synmask.processor import CPU
 
@@ -61,8 +62,8 @@ def doctor(
     origins = {path: _origin(config, path) for path in downloads if not os.path.exists(path)}
     checks = [_operators, _choice, _torch, lambda: _java(downloads)]
     checks += [lambda: _licensed(origins), lambda: _mirrors(origins)]
-    if own := sorted({path for name in targets for path in named.own_files(name)}):
-        checks.append(lambda: _own_files(own))
+    if given := sorted({path for name in targets for path in named.own_files(name)}):
+        checks.append(lambda: _own_files(given))
     if profile == "slurm":
         site, entries = slurm.read_site(), (Jobs.entry(one.wildcards) for one in trainings(config, targets))
         wanted = {config.resources_key(*entry): config.resources_of(*entry) for entry in entries}
@@ -172,9 +173,8 @@ def _own_files(paths: Sequence[str]) -> Finding:
     missing = [path for path in paths if not os.path.exists(path)]
     if not missing:
         return True, f"your own files are here: {len(paths)}"
-    more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
     do = "put them there, or change the corpus' `files` or `trees`"
-    return False, f"files of yours are missing: {', '.join(missing[:2])}{more}: {do}"
+    return False, f"files of yours are missing: {some(missing)}: {do}"
 
 
 def _commands() -> Finding:

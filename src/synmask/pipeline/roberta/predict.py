@@ -59,9 +59,9 @@ def predict(
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
     text = "".join(f"{line}\n" for line in answered(settings.task, outputs))
-    told = chosen or output.with_suffix(".json")
-    whose = best | record(told, identity, training, {output: text})
-    with all_writing([output, told]) as handles:
+    beside = chosen or output.with_suffix(".json")
+    whose = best | record(beside, identity, training, {output: text})
+    with all_writing([output, beside]) as handles:
         for handle, content in zip(handles, (text, json_text(whose)), strict=True):
             handle.write(content)
 

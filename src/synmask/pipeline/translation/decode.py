@@ -95,10 +95,10 @@ def decode_files(
                 write_probabilities(table, values, forced)
                 made.append(table.getvalue())
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
-            said = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
+            facts = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
             texts = dict(zip(files, made, strict=False))
-            said |= record(files[-1], identity, saved.get("training"), texts)
-            for handle, part in zip(handles, [*made, json_text(said)], strict=True):
+            facts |= record(files[-1], identity, saved.get("training"), texts)
+            for handle, part in zip(handles, [*made, json_text(facts)], strict=True):
                 handle.write(part)
 
 
@@ -130,11 +130,11 @@ def predict_templates(
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     beside = Path(f"{output}.json")
-    with all_writing([output, beside]) as (handle, told):  # first: a wrong name is reported at once
+    with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
         lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
         text = "".join(f"{line}\n" for line in lines)
         handle.write(text)
-        told.write(json_text(record(beside, identity, saved.get("training"), {output: text})))
+        handle_beside.write(json_text(record(beside, identity, saved.get("training"), {output: text})))
 
 
 def best_templates(

@@ -76,11 +76,11 @@ def parse(
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
-    text, told = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
+    text, beside = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
     whose = {"run": identity, "training": saved.get("training")}
     files = {
         output: text,
-        told: json_text(record(told, **whose, texts={output: text})),
+        beside: json_text(record(beside, **whose, texts={output: text})),
         distribution: json_text(shown | record(distribution, **whose, texts={})),
     }
     with all_writing([*files]) as handles:

@@ -214,10 +214,10 @@ class Jobs:
         """Number of epochs whose models make up the final one."""
         return self._training_of(wildcards.corpus, wildcards.system).kept
 
-    def run(self, wildcards: Wildcards, **more: Any) -> str:
+    def run(self, wildcards: Wildcards, **details: Any) -> str:
         """The description of a run for score files, as JSON."""
         run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
-        return as_json(run | {"seed": int(wildcards.seed)} | more)
+        return as_json(run | {"seed": int(wildcards.seed)} | details)
 
     def parsed_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, settings=self._training(wildcards).plain())

@@ -12,8 +12,8 @@ from typing import Any
 
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.workflow import records
+from synmask.pipeline.workflow.terminal import some
 
-MAX_NAMES = 3  # names or values per reason
 DIGEST_DIGITS = 16  # digits of a digest
 MAX_CHARACTERS = 60  # characters of a value
 
@@ -27,7 +27,7 @@ def grouped(dag: Any) -> list[str]:
 
 def because(dag: Any, job: Any) -> str:
     """Why a job runs again that is done already; empty: it is new, or runs since another one does."""
-    return _some([*dict.fromkeys(_reasons(dag, job))])
+    return some([*dict.fromkeys(_reasons(dag, job))])
 
 
 def _reasons(dag: Any, job: Any) -> Iterator[str]:
@@ -100,7 +100,7 @@ class _Values:
         names = [*dict.fromkeys([*self.files, *after.files])]
         differing = [name for name in names if self.files.get(name) != after.files.get(name)]
         if differing:
-            yield f"{_some(differing)} changed"
+            yield f"{some(differing)} changed"
 
     def keys_changed(self, after: "_Values") -> Iterator[str]:
         """Which keys in JSON have other values."""
@@ -119,11 +119,6 @@ def _read(text: Any) -> Any:
         return json.loads(text)
     except (TypeError, ValueError):
         return None
-
-
-def _some(names: list[str]) -> str:
-    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + rest
 
 
 def _short(text: str) -> str:
