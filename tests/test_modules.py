@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmask import bf16
+from synmask import bf16, modules
 from synmask.induction.parser import as_product
 from synmask.modules import Linear, dropout, linear
+from synmask.processor import CPU
 
 
 def test_dropout_keeps_the_share_it_should_and_scales_it():
@@ -56,7 +57,8 @@ def test_dropout_of_everything_and_of_next_to_nothing():
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 7), (0, 7), (128, 7), (2, 65, 7)])
 @pytest.mark.parametrize("width", [3, 40])  # the gradient of a tall weight is another product
-def test_linear_and_its_gradients_are_torchs(shape, width, bias):
+def test_linear_and_its_gradients_are_torchs(shape, width, bias, monkeypatch):
+    monkeypatch.setattr(modules, "ONEDNN_WEIGHT", 0)
     torch.manual_seed(2)
     inputs = [torch.randn(shape), torch.randn(width, 7), *([torch.randn(width)] if bias else [])]
     found = []
@@ -67,6 +69,16 @@ def test_linear_and_its_gradients_are_torchs(shape, width, bias):
         found.append([result.detach(), *(leaf.grad for leaf in leaves)])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.skipif(CPU.linear != "oneDNN", reason="not a processor of the kind AVX-512")
+@pytest.mark.parametrize(
+    ("width", "name"), [(255, "aten.addmm.default"), (256, "mkldnn._linear_pointwise.default")]
+)
+def test_small_weights_are_multiplied_by_torch_itself(width, name):
+    with Products() as products:
+        linear(torch.randn(128, 256), torch.randn(width, 256), torch.randn(width))
+    assert products.names == {name}
 
 
 def test_linear_in_another_precision_is_torchs_itself():

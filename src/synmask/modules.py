@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from synmask.bf16 import computed
-from synmask.processor import CPU
+from synmask.processor import CPU, ONEDNN_WEIGHT
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
@@ -59,7 +59,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    ours = x.device.type == "cpu" and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.bfloat16)
+    large = x.dtype == torch.bfloat16 or (x.dtype == torch.float32 and weight.numel() >= ONEDNN_WEIGHT)
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype and large
     if not (ours and x.numel() and CPU.linear == "oneDNN" and torch.backends.mkldnn.is_available()):
         return nn.functional.linear(x, weight, bias)
     return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)

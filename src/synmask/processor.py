@@ -21,7 +21,8 @@ class Operators:
     Attributes:
         capability: the widest vectors that the processor has; ARM has none of these.
         linear: linear layers in training. On AMD's processors, MKL, to which PyTorch leaves products in
-            float32, makes no use of AVX-512; elsewhere it is faster than oneDNN and needs fewer copies.
+            float32, makes no use of AVX-512; elsewhere it is faster than oneDNN and needs fewer copies. So
+            it is everywhere if the weight has fewer than ONEDNN_WEIGHT numbers: PyTorch takes these.
         convolution: the parser's.
         dropout: "drawn by fours": four numbers share a draw of 64 bits.
         distribution: P_D.
@@ -51,6 +52,7 @@ CHOICES = {
 }
 
 
+ONEDNN_WEIGHT = 1 << 16  # 256 x 256
 # values of ONEDNN_MAX_CPU_ISA: AVX-512 without bf16
 WITHOUT_BF16 = ("AVX512_CORE", "AVX512_CORE_VNNI")
 
