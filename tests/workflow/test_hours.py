@@ -15,7 +15,7 @@ from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, Hours, as_text, total
-from synmask.pipeline.workflow.trainings import Training, translating
+from synmask.pipeline.workflow.trainings import Training
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,6 +25,10 @@ def clock(results, **changes):
     for corpus, keys in changes.items():
         values["corpora"][corpus.replace("_", "-")] |= keys
     return Clock(load(values), results)
+
+
+def translation(corpus, direction, system):
+    return Training.of_run("train", corpus, direction, system)
 
 
 def tuning(benchmark, task):
@@ -45,12 +49,12 @@ def ran(results, run, seconds, device, threads=1, workers=1):
 
 def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
     """At the size of the benchmark: hours are the number of batches times the seconds of a step."""
-    found = clock(tmp_path).hours(translating("train", "iwslt14", "de-en", "transformer"))
+    found = clock(tmp_path).hours(translation("iwslt14", "de-en", "transformer"))
     batches = 160239 * 24.9 * 60 / (4096 * 0.85)
     assert found.gpu == pytest.approx(batches * 0.055 / 3600)
     assert found.cpu == pytest.approx(batches * 4 * 1.326 / 3600)  # of 1,024 tokens, on a core
     assert found.measured == frozenset()
-    grammar = clock(tmp_path).hours(translating("train", "iwslt14", "de-en", "grammar"))
+    grammar = clock(tmp_path).hours(translation("iwslt14", "de-en", "grammar"))
     assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
 
 
@@ -60,14 +64,14 @@ def test_a_record_that_is_none_is_one_line(tmp_path, text):
     path = tmp_path / "demo/de-en/grammar/seed1/train.json"
     path.write_text(text)
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*delete it and rerun$"):
-        clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar"))
+        clock(tmp_path).hours(translation("demo", "de-en", "grammar"))
 
 
 def test_a_copy_beside_a_run_is_not_measured(tmp_path):
     ran(tmp_path, "demo/de-en/grammar/seed1", 3600, "CPU")
     for copy in ("de-en/grammar/seed1.old", "de-en/grammar/seed01", "de-en.old/grammar/seed1"):
         ran(tmp_path, f"demo/{copy}", 7200, "CPU")
-    assert clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar")).cpu == pytest.approx(1.0)
+    assert clock(tmp_path).hours(translation("demo", "de-en", "grammar")).cpu == pytest.approx(1.0)
 
 
 def test_every_system_on_every_corpus_has_hours(tmp_path):
@@ -75,7 +79,7 @@ def test_every_system_on_every_corpus_has_hours(tmp_path):
     for experiment in here.config.plain_experiments.values():
         for direction in experiment.directions:
             for system in experiment.systems:
-                found = here.hours(translating("train", experiment.corpus, direction, system))
+                found = here.hours(translation(experiment.corpus, direction, system))
                 assert found.gpu > 0
                 assert found.cpu > 0
     guides = set(GUIDES) - {"sla", "syntax"}  # these are RoBERTa's
@@ -83,7 +87,7 @@ def test_every_system_on_every_corpus_has_hours(tmp_path):
 
 
 def test_a_small_model_is_bound_by_its_calls(tmp_path):
-    found = clock(tmp_path).hours(translating("train", "multi30k-small", "de-en", "transformer"))
+    found = clock(tmp_path).hours(translation("multi30k-small", "de-en", "transformer"))
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
@@ -93,52 +97,48 @@ def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system, seconds)
     page = (ROOT / "docs/performance.md").read_text()
     assert re.search(rf"\| {system} \| [\d.]+ M \| {seconds} \|", page)
     steps = 29000 * 15.5 * 10 / (2000 * 0.85)
-    plain = clock(tmp_path).hours(translating("train", "multi30k-small", "de-en", system)).cpu
+    plain = clock(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
     assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
     values = read_all(project_files(ROOT))
     values["corpora"]["multi30k-small"]["training"]["precision"] = "bf16"
-    bf16 = Clock(load(values), tmp_path).hours(translating("train", "multi30k-small", "de-en", system)).cpu
+    bf16 = Clock(load(values), tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
     assert bf16 / plain == pytest.approx(
         {"transformer": 0.57, "grammar": 0.80}[system] * 0.517 / seconds, rel=0.02
     )
 
 
 def test_more_layers_and_epochs_take_longer(tmp_path):
-    plain = clock(tmp_path).hours(translating("train", "multi30k", "de-en", "grammar"))
+    plain = clock(tmp_path).hours(translation("multi30k", "de-en", "grammar"))
     epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).hours(
-        translating("train", "multi30k", "de-en", "grammar")
+        translation("multi30k", "de-en", "grammar")
     )
     assert epochs.cpu == pytest.approx(2 * plain.cpu)
     model = {"encoder_layers": 12, "decoder_layers": 12, "embed_dim": 512, "ffn_dim": 1024, "heads": 4}
-    layers = clock(tmp_path, multi30k={"model": model}).hours(
-        translating("train", "multi30k", "de-en", "grammar")
-    )
+    layers = clock(tmp_path, multi30k={"model": model}).hours(translation("multi30k", "de-en", "grammar"))
     assert 1.7 < layers.cpu / plain.cpu < 2
 
 
 def test_the_text_is_counted_once_it_is_prepared(tmp_path):
     (tmp_path / "demo/de-en/bpe").mkdir(parents=True)
     (tmp_path / "demo/de-en/bpe/train.en").write_text("a b@@ c\nd\n" * 500)  # 4 sub-words and 2 ends
-    found = clock(tmp_path).hours(translating("train", "demo", "de-en", "transformer"))
+    found = clock(tmp_path).hours(translation("demo", "de-en", "transformer"))
     assert found.gpu == pytest.approx(3000 * 6 / (1000 * 0.85) * 0.041 / 3600)
 
 
 def test_trainings_that_ran_here_take_the_place_of_estimates(tmp_path):
-    guess = clock(tmp_path).hours(translating("train", "demo", "de-en", "grammar"))
+    guess = clock(tmp_path).hours(translation("demo", "de-en", "grammar"))
     ran(tmp_path, "demo/de-en/grammar/seed1", 1800, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/grammar/seed2", 3600, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/transformer/seed1", 60, "A100", workers=2)
     here = clock(tmp_path)
-    found = here.hours(translating("train", "demo", "de-en", "grammar"))
+    found = here.hours(translation("demo", "de-en", "grammar"))
     assert found.cpu == pytest.approx(3.0)
     assert found.measured == {"cpu"}
-    assert here.hours(translating("train", "demo", "de-en", "transformer")).gpu == pytest.approx(120 / 3600)
+    assert here.hours(translation("demo", "de-en", "transformer")).gpu == pytest.approx(120 / 3600)
     scale = 3.0 / guess.cpu  # others are estimated to be as much slower than the reference
-    before = clock(tmp_path / "nothing").hours(translating("train", "multi30k", "de-en", "lpsi"))
-    assert here.hours(translating("train", "multi30k", "de-en", "lpsi")).cpu == pytest.approx(
-        before.cpu * scale
-    )
-    assert here.hours(translating("train", "multi30k", "de-en", "lpsi")).measured == frozenset()
+    before = clock(tmp_path / "nothing").hours(translation("multi30k", "de-en", "lpsi"))
+    assert here.hours(translation("multi30k", "de-en", "lpsi")).cpu == pytest.approx(before.cpu * scale)
+    assert here.hours(translation("multi30k", "de-en", "lpsi")).measured == frozenset()
 
 
 def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
@@ -146,11 +146,11 @@ def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     values = read_all(project_files(ROOT))
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
     here = Clock(load(values), tmp_path)
-    assert here.hours(translating("train", "mine", "de-en", "grammar")).gpu is None
+    assert here.hours(translation("mine", "de-en", "grammar")).gpu is None
     (tmp_path / "train.en").write_text(f"{'a' * 89}\n" * 1000)  # 20 sub-words and an end per pair
-    found = Clock(here.config, tmp_path).hours(translating("train", "mine", "de-en", "grammar"))
+    found = Clock(here.config, tmp_path).hours(translation("mine", "de-en", "grammar"))
     like = clock(tmp_path, iwslt14={"pairs": {"train": 1000}}).hours(
-        translating("train", "iwslt14", "de-en", "grammar")
+        translation("iwslt14", "de-en", "grammar")
     )
     assert found.cpu == pytest.approx(like.cpu * 21 / 24.9)
 

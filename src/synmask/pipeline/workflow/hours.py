@@ -19,7 +19,7 @@ from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.paths import RUN, existing
-from synmask.pipeline.workflow.trainings import TRAININGS, Training, translating
+from synmask.pipeline.workflow.trainings import TRAININGS, Training
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 
@@ -124,7 +124,7 @@ class Clock:
         ratios: dict[str, list[float]] = {machine: [] for machine in MACHINES}
         for run in sorted({path.parts[-5:-2] for path in existing(f"{RUN}/train.json", self.results)}):
             if run[0] in self.config.corpora and run[2] in self.config.systems:
-                training = translating("train", *run)
+                training = Training.of_run("train", *run)
                 for machine, found in self._measured(training).items():
                     if guess := self._work(training).hours(machine):
                         ratios[machine].append(mean(found) / guess)

@@ -28,6 +28,12 @@ class Training:
     rule: str
     wildcards: Mapping[str, str]
 
+    @classmethod
+    def of_run(cls, rule: str, corpus: str, direction: str, system: str, **seed: str) -> "Training":
+        """A training for translation; without a seed, with any."""
+        source, target = sides(direction)
+        return cls(rule, {"corpus": corpus, "source": source, "target": target, "system": system} | seed)
+
     @property
     def folder(self) -> str:
         return filled(TRAININGS[self.rule], **self.wildcards)
@@ -45,12 +51,6 @@ class Training:
         free = {"seed", "source", "target"} | ({"system"} if self.rule == "finetune" else set())
         known = {name: value for name, value in self.wildcards.items() if name not in free}
         return filled(TRAININGS[self.rule], **known)
-
-
-def translating(rule: str, corpus: str, direction: str, system: str, **seed: str) -> Training:
-    """The training of a run, or of all its seeds."""
-    source, target = sides(direction)
-    return Training(rule, {"corpus": corpus, "source": source, "target": target, "system": system} | seed)
 
 
 def trainings(config: Config, targets: Iterable[str]) -> list[Training]:
@@ -76,7 +76,7 @@ def _translating(config: Config, targets: Iterable[str]) -> Iterator[Training]:
                 runs += (tuple(run.values()) for run in expected_runs(table_spec(config, published, name)))
         for *run, seed in runs:
             for rule in ("train_templates", "train") if config.systems[run[2]].kind.templates else ("train",):
-                yield translating(rule, *run, seed=str(seed))
+                yield Training.of_run(rule, *run, seed=str(seed))
 
 
 def _pretraining(config: Config, targets: Iterable[str]) -> Iterator[Training]:
