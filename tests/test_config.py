@@ -296,6 +296,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: must be above 0 (given: 0)"),
         (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options: relations must be one or two different ones"),
+        (lambda v: v["corenlp"]["languages"].update({False: {}}), "corenlp.languages: a key must be text; put it in quotes (given: false); YAML reads no, off, yes and on as true or false"),
         (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
         (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),

@@ -110,6 +110,7 @@ def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
     for path, fault in faults:
         if fault["type"] == UNKNOWN:
             return Fault((*at, *path, fault["ctx"]["key"]), fault["msg"])
+    faults = [one for one in faults if _of_key(one[1])] or faults
     path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
     here = [fault for other, fault in faults if other == path]
     fitting = [fault for fault in here if fault["type"] not in MISMATCH]
@@ -135,15 +136,20 @@ def check_keys(values: Any, known: Iterable[str]) -> None:
 def _path(fault: Mapping[str, Any], values: Any) -> tuple:
     """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
     path: tuple = ()
-    for part in fault["loc"]:
+    for part in fault["loc"][: -2 if _of_key(fault) else None]:  # the section that has the key
         if value_at(values, (*path, part)) is not MISSING:
             path = (*path, part)
     return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
 
 
+def _of_key(fault: Mapping[str, Any]) -> bool:
+    """Whether a key is no text, such as YAML's `no`."""
+    return fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type"
+
+
 def _words(fault: Mapping[str, Any]) -> str:
     context = fault.get("ctx", {})
-    if fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type":
+    if _of_key(fault):
         return MESSAGES["invalid_key"]
     return MESSAGES[fault["type"]].format(**context) if fault["type"] in MESSAGES else fault["msg"]
 
