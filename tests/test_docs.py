@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config.loading import laid_over
+from synmask.pipeline.config.loading import laid_over, read_published
+from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -121,3 +122,4 @@ def test_the_first_corpus_of_ones_own_has_a_small_model(tmp_path, monkeypatch):
     model = config.run_settings("mine", "de-en", "grammar").model
     assert f"{model.encoder_layers} layers in encoder and decoder, embeddings of {model.embed_dim}," in page
     assert (model.encoder_layers, model.embed_dim) == (model.decoder_layers, 256)
+    assert not Targets(config, read_published(config.published)).downloads("mine")  # no CoreNLP

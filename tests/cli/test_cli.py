@@ -168,6 +168,20 @@ def test_a_sentence_without_quotes_is_told_to_have_them():
     assert done.returncode == 2
     assert done.stderr.startswith("synmask tree: unexpected: 'Arzt', 'sieht'; ")
     assert done.stderr.endswith("put a text of several words in quotes\n")
+    for words in (["tree", "average.pt", "Der Arzt sieht"], ["parse", "--model", "average.pt", __file__]):
+        done = synmask(*words)
+        assert done.stderr.endswith("; see --help for the option that each file and text belongs to\n")
+
+
+def test_two_models_of_one_folder_are_two_trees(tmp_path, monkeypatch, capsys):
+    row = {"tokens": ["ja", "."], "distances": [1.0], "eos_distance": 2.0}
+    monkeypatch.setattr("synmask.pipeline.translation.parse.parse_text", lambda *args, **kwargs: [row])
+    monkeypatch.chdir(tmp_path)
+    main(["tree", "--model", "average.pt", "--model", "other.pt", "--model", "seed1/average.pt", "ja."])
+    heads = [
+        line for line in capsys.readouterr().out.splitlines() if line in {"average.pt", "other.pt", "seed1"}
+    ]
+    assert heads == ["average.pt", "other.pt", "seed1"]
 
 
 def test_a_language_is_a_code(tmp_path):

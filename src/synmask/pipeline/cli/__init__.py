@@ -165,7 +165,12 @@ def _usage(error: CycloptsError) -> str:
         return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
-        return f"unexpected: {words}; see --help, and put a text of several words in quotes"
+        advice = ", and put a text of several words in quotes"
+        if any(
+            " " in word or os.path.exists(word) for word in error.unused_tokens
+        ):  # a text in quotes, or a file
+            advice = " for the option that each file and text belongs to"
+        return f"unexpected: {words}; see --help{advice}"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
     return f"{error.argument.name}: {first_fault(error.__cause__, None)}"

@@ -59,7 +59,7 @@ def tree(
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
-    models, gold = {str(path.parent): path for path in model}, None
+    models, gold = {_label(path): path for path in model}, None
     if system:
         models, gold = _models(configfile, system, seed, corpus, direction)
     top = None
@@ -96,6 +96,11 @@ def tree(
         return
     with writing(output) as handle:
         handle.write(figure(sentence, induced))
+
+
+def _label(model: Path) -> str:
+    """The run's folder, or the file if that says more."""
+    return str(model.parent if model.name == "average.pt" and model.parent.name else model)
 
 
 def as_utf8(text: str) -> str:
