@@ -18,7 +18,6 @@ SETTINGS = {
 # Attributes of objects that are changed outside the files compat_*: this list may only become shorter.
 LEFT = {
     "synmask/pipeline/training/trainer.py: thread._max_len",
-    "synmask/pipeline/workflow/slurm.py: workflow._executor_plugin",
 }
 # The last of a set of functions that a loop of the package's went through.
 BY_CHANCE = {"scipy.sparse._data.npfunc"}

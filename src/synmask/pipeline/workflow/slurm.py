@@ -20,7 +20,8 @@ from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
-from synmask.pipeline.workflow import terminal
+from synmask.pipeline.provenance import is_tried
+from synmask.pipeline.workflow import compat_snakemake, terminal
 from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
 from synmask.pipeline.workflow.trainings import TRAININGS
 
@@ -291,15 +292,14 @@ def table(workflow: Any) -> list[str]:
     """The lines of a dry run: SLURM's jobs by kind, and what each asks for; none without the profile."""
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-    registry, dry = ExecutorPluginRegistry(), workflow._executor_plugin
+    registry = ExecutorPluginRegistry()
     profiled = any("slurm_partition" in rule.resources for rule in workflow.rules)
     if not workflow.dag or not profiled or not registry.is_installed("slurm"):
         return []
-    try:
-        workflow._executor_plugin = registry.get_plugin("slurm")  # in a dry run all jobs count as local
+    if not is_tried("snakemake", compat_snakemake.TRIED):
+        return []
+    with compat_snakemake.as_executed_by(registry.get_plugin("slurm"), workflow):
         return _table(workflow.dag)
-    finally:
-        workflow._executor_plugin = dry
 
 
 def _table(dag: Any) -> list[str]:
