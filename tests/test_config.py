@@ -1,4 +1,5 @@
 import copy
+import os
 import re
 from pathlib import Path
 
@@ -474,11 +475,16 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
     for entry, prefix in (
         ("base", "results/glue/rte/syntax/dev-1"),
         ("demo", "results/nlu-demo/entailment/syntax/dev"),
+        ("base", "results//glue/./rte/syntax/dev-1"),
+        ("base", os.path.abspath("results/glue/rte/syntax/dev-1")),
     ):
         changed = copy.deepcopy(values)
         changed["weights"][f"roberta-{entry}-synclm"]["continued"]["parses"]["train"] = [prefix]
         message = f"weights.roberta-{entry}-synclm.continued.parses: {prefix}: its systems are scored on these sentences"
         assert message in refused(changed)
+        if entry == "base":  # of all systems
+            changed["benchmarks"]["glue"] |= {"weights": "roberta-base-synclm", "weights_of": {}}
+            assert message in refused(changed)
 
 
 def test_a_training_depends_on_the_decoding_of_its_corpus_if_it_decodes(values):

@@ -166,7 +166,7 @@ def _check_language_understanding(config: Config) -> None:
             if (other := columns.setdefault(values.column, task)) != task:
                 what = f"{values.column!r} is that of {other!r}; give it its own"
                 raise Fault((*here, "column"), what)
-        _check_continued(config, entry.weights_of.values(), name)
+        _check_continued(config, [entry.weights, *entry.weights_of.values()], name)
 
 
 def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> None:
@@ -181,7 +181,7 @@ def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> 
     for name in weights:
         continued = config.weights[name].continued
         for prefix in continued.parses["train"] if continued else ():
-            if prefix in scored:
+            if os.path.relpath(prefix) in scored:
                 what = f"{prefix}: its systems are scored on these sentences, in benchmark {benchmark!r}"
                 raise Fault(("weights", name, "continued", "parses"), f"{what}; give those of training sets")
 
