@@ -7,7 +7,7 @@ import inspect
 import subprocess
 import sys
 
-from fairseq.data import indexed_dataset
+from fairseq.data import indexed_dataset, iterators
 
 import synmask.pipeline.training  # noqa: F401 - makes fairseq importable
 
@@ -44,6 +44,10 @@ def test_torch_refuses_the_settings_in_checkpoints(tmp_path):
 
 def test_the_data_sets_have_destructors():
     assert inspect.getsource(indexed_dataset.MMapIndexedDataset).count("def __del__(self):") == 2
+
+
+def test_no_call_ends_the_threads_that_prepare_batches():
+    assert {name for name in vars(iterators.BackgroundConsumer) if not name.startswith("_")} == {"run"}
 
 
 def test_another_version_is_named_and_left_alone():

@@ -1,6 +1,6 @@
 """fairseq 0.12.2 on a current Python and torch. Import this module before fairseq.
 
-fairseq's last release is of 2022. Three things need a change:
+fairseq's last release is of 2022. Four things need a change:
 - Python 3.11 and later refuse its dataclasses, whose defaults are instances of unhashable classes
   (https://github.com/facebookresearch/fairseq/issues/5012). While fairseq is imported, such classes are made
   hashable by identity.
@@ -8,6 +8,7 @@ fairseq's last release is of 2022. Three things need a change:
   (https://github.com/facebookresearch/fairseq/issues/5610). This class is registered with torch as safe.
 - The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
   fairseq's has it). They only close what closes by itself, so they are removed.
+- No call ends the threads in which it prepares the next batches (nor has this an issue): `ending_readers`.
 
 Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
 tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
@@ -18,8 +19,10 @@ import contextlib
 import dataclasses
 import inspect
 import logging
+import queue
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,6 +32,7 @@ import torch
 from synmask.pipeline.provenance import is_tried
 
 TRIED = "0.12.2"
+IS_TRIED = is_tried("fairseq", TRIED)
 
 
 @contextlib.contextmanager
@@ -92,7 +96,27 @@ def _remove_destructors() -> None:
             del kind.__del__
 
 
-if is_tried("fairseq", TRIED):
+@contextlib.contextmanager
+def ending_readers() -> Iterator[None]:
+    """When the block ends, end the threads in which fairseq prepares the next batches.
+
+    One that is in torch when Python ends would abort the process: torch then asks for the interpreter's lock
+    in C++ that no exception may leave.
+    """
+    from fairseq.data.iterators import BackgroundConsumer
+
+    try:
+        yield
+    finally:
+        for thread in threading.enumerate() if IS_TRIED else ():
+            if isinstance(thread, BackgroundConsumer):
+                thread._max_len = 0  # the batch that it prepares is its last
+                while thread.is_alive():
+                    with contextlib.suppress(queue.Empty):
+                        thread._queue.get(timeout=0.01)  # it may wait for room
+
+
+if IS_TRIED:
     with _accept_dataclass_defaults():
         _import_fairseq()
     _remove_destructors()

@@ -33,12 +33,13 @@ from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.owner import training_digest
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training.compat_fairseq import ending_readers
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.memory import Peaks, save_memory
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
-from synmask.pipeline.training.trainer import ending_readers, join, leave
+from synmask.pipeline.training.trainer import join, leave
 from synmask.processor import CPU
 
 TRUNCATED = (

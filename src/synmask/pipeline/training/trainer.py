@@ -1,16 +1,11 @@
-"""Settings as fairseq's configuration; data-parallel workers; the ends of threads and workers."""
+"""Settings as fairseq's configuration; data-parallel workers and their end."""
 
 import os
-import queue
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from fairseq.data.iterators import BackgroundConsumer
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed
@@ -79,24 +74,6 @@ def join(cfg: DictConfig, rank: int, init_method: str) -> None:
     if torch.cuda.is_available():
         torch.cuda.set_device(rank)
     cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)
-
-
-@contextmanager
-def ending_readers() -> Iterator[None]:
-    """When the block ends, end the threads in which fairseq prepares the next batches; it has no call for it.
-
-    One that is in torch when Python ends would abort the process: torch then asks for the interpreter's lock
-    in C++ that no exception may leave.
-    """
-    try:
-        yield
-    finally:
-        for thread in threading.enumerate():
-            if isinstance(thread, BackgroundConsumer):
-                thread._max_len = 0  # the batch that it prepares is its last
-                while thread.is_alive():
-                    with suppress(queue.Empty):
-                        thread._queue.get(timeout=0.01)  # it may wait for room
 
 
 def leave() -> NoReturn:
