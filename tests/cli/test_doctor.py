@@ -89,3 +89,8 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
         False,
         "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
     )
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    assert doctor._nodes(Site(), {key: fits}, is_set_in) == (
+        False,
+        "what trainings ask for is not compared: `sinfo -p gpu` shows no node",
+    )

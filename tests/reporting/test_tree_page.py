@@ -54,7 +54,7 @@ def test_every_sentence_with_its_trees_from_short_to_long(trees, parses):
     heads = re.findall('<summary class="tree-text" dir="auto">(.*?)</summary>', text)
     assert heads == ["3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
     assert "Grammar &lt;1&gt; (1 of 1 found, F1 100.0)" in text
-    assert "gold (1 constituents that count)" in text
+    assert "gold (1 constituent that counts)" in text
     drawn = svgs(text)
     assert len(drawn) == 6
     words = [[part.text for part in svg.iter("text") if not part.get("class")] for svg in drawn]
@@ -219,7 +219,7 @@ def test_a_figure_holds_all_trees_of_a_sentence_and_stands_alone(trees, parses):
     svg = ET.fromstring(drawn)
     message = [part.text for part in svg.iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in message if "(" in text] == [
-        "gold (1 constituents that count)",
+        "gold (1 constituent that counts)",
         "A <1> (0 of 1 found, green)",
     ]
     assert [text for text in message if text in ("a", "bc", "b@@", "c", "d")] == [

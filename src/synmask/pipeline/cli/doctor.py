@@ -204,7 +204,8 @@ def _nodes(site: slurm.Site, wanted: Mapping[Key, Resources], is_set_in: Callabl
     faults, partition = {}, site.gpu_partition
     for key, resources in wanted.items():
         request = {"MB": resources.mem_mb, "CPU": resources.threads, "GPU": resources.gpus}
-        nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
+        if not (nodes := nodes_of(partition, site.gpu_model if resources.gpus else None)):
+            return False, f"what trainings ask for is not compared: `sinfo -p {partition}` shows no node"
         if unit := shortage(request, nodes):
             change = f"change {is_set_in((*key, slurm.RESOURCES[unit]))}"
             faults[change] = f"{lacking(request, unit, partition, nodes)}: {change}"

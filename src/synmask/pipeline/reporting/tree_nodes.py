@@ -64,7 +64,8 @@ class SentenceTrees:
         if score is None:
             return f"{title} (not scored)"
         if title == GOLD:
-            return f"{title} ({score.gold} constituents that count)"
+            count = "constituent that counts" if score.gold == 1 else "constituents that count"
+            return f"{title} ({score.gold} {count})"
         return f"{title} ({score.matched} of {score.gold} found, {matches.format(f1=f'F1 {score.f1:.1f}')})"
 
 
