@@ -91,5 +91,14 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
     )
     text = unescape((project / "report.html").read_text())
     assert "Cannot tell: neither" in text
+    assert "after Holm's correction for all 2 contrasts;" in text
     assert text.index("Better <i> against Base") < text.index("<nav")
     assert not page.console
+
+
+def test_one_contrast_is_not_corrected(project):
+    spec = SPEC | {"contrasts": [ASKED | {"contrasts": CONTRASTS[:1]}]}
+    write_report(spec=spec, output=project / "report.html", captions=project)
+    text = (project / "report.html").read_text()
+    assert "Welch's t-test over the seeds;\nwith one seed it is 1" in text
+    assert "Holm" not in text
