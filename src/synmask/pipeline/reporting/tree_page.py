@@ -164,13 +164,14 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse |
     names, arrows = [], []
     for parent, share in parse.parents[index]:
         start, end = places[index], places[parent]
+        short = f"{share:.2f}".removeprefix("0")  # neighbours' probabilities stand apart
         bend = y + 10 + min(24, abs(end - start) / 4)
         tip = f"M{end - 3:.1f} {y + 10}L{end:.1f} {y + 4}L{end + 3:.1f} {y + 10}"
         arrows.append(
             f'<path class="tree-parent" stroke-width="{1 + 3 * share:.1f}" '
             f'd="M{start:.1f} {y + 4}Q{(start + end) / 2:.1f} {bend:.1f} {end:.1f} {y + 4}{tip}"/>'
         )
-        arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y + 22}">{share:.2f}</text>')
+        arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y + 22}">{short}</text>')
         if parent == len(parse.tokens):
             arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y}">root</text>')
         names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
