@@ -203,3 +203,21 @@ def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
     assert lines["chosen"].get_xdata() == [16, 16]  # 256 on the test set
     with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is no number, but 'add'"):
         draw_sweep(tmp_path, tmp_path / "sweep", "system.options.bpe")
+
+
+def test_a_run_given_twice_is_not_drawn(histories, tmp_path):
+    """It would count twice in means, and might choose another value."""
+    paths = swept(tmp_path)
+    with pytest.raises(UserError, match=r"^dim2 on demo de-en, seed 1: given twice"):
+        figures.sweep_figure(
+            inputs=[*paths, paths[0]], setting="system.options.bpe_dim", output=tmp_path / "f"
+        )
+    paths[1].write_text(paths[1].read_text().replace('"add"', '"none"'))
+    with pytest.raises(UserError, match=r"^settings differ between dim2 .*seed 1.* and dim2 .*seed 2"):
+        figures.sweep_figure(inputs=paths, setting="system.options.bpe_dim", output=tmp_path / "f")
+    runs, inputs = [*histories, ("grammar", 2)], [*histories.values()]
+    with pytest.raises(UserError, match=r"^grammar seed 2: given twice"):
+        figures.curves_figure(
+            inputs=[*inputs, inputs[0]], runs=runs, labels=[*LABELS.items()], output=tmp_path / "f"
+        )
+    assert not [*tmp_path.glob("f.*")]

@@ -26,7 +26,7 @@ from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
+from synmask.pipeline.reporting.runs import CHOICE, check_alike, chosen, read_history, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
 
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
@@ -66,8 +66,10 @@ def curves_figure(
         runs: System and seed of each input, as a JSON list of pairs.
 
     Raises:
-        UserError: a history is missing or lacks a column.
+        UserError: a history is missing or lacks a column, or a run is given twice.
     """
+    if twice := [run for place, run in enumerate(runs) if run in runs[:place]]:
+        raise UserError("{} seed {}: given twice; name each run once".format(*twice[0]))
     named = labels_of((system for system, _ in runs), labels)
     data = pd.concat(
         [
@@ -115,9 +117,11 @@ def sweep_figure(*, inputs: OneOrMore[Path], setting: str, output: Place) -> Non
         setting: The number's key in their settings, such as system.options.bpe_dim.
 
     Raises:
-        UserError: as `runs.read_scores`; the setting is missing or is no number.
+        UserError: as `runs.read_scores`; a run is given twice, or runs are not alike (`runs.check_alike`);
+            the setting is missing or is no number.
     """
     runs = read_scores(inputs)
+    check_alike(runs)
     runs["value"] = [_setting(path, setting) for path in inputs]
     best = chosen(runs)
     runs["chosen"] = [best.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
