@@ -29,7 +29,6 @@ ROWS = {  # rules that train → the folder of the trainings in a row
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
 RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
-RESUMED = 3 * RESUME  # of last.pt, previous.pt and one that is being written: docs/reliability.md
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
 BEST = 3

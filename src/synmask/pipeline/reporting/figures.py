@@ -32,7 +32,7 @@ from synmask.pipeline.syntax.parses import read_distribution
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 LINES = ["-", "--", ":"]
-GREY, DARK = "#8C8C8C", "#333333"
+DARK = "#333333"
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 LOSSES = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
 STYLE = {
