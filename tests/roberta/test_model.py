@@ -306,6 +306,10 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
     (parts / "best.pt").unlink()
     tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
     assert outcome(parts) == outcome(whole)
+    kept = folder_of(parts) / "best.pt"
+    save(kept, torch.load(kept) | {"training": "of another seed"})
+    with pytest.raises(UserError, match=r"/best\.pt: the model of another training; move it away and rerun"):
+        tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)
 
 
 def test_a_regression_predicts_numbers(weights, tmp_path, tune):

@@ -123,13 +123,26 @@ class FineTuning(SentenceStage):
 
     def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
         [best] = self.models(history)
+        training = training_digest(read_object(checkpoints / "stamp.json"))
         path = checkpoints / f"epoch{best}.pt"
-        model = epoch_model(path) if path.exists() else load(checkpoints / BEST)["model"]
-        whose = {**owned(self.identity), "training": training_digest(read_object(checkpoints / "stamp.json"))}
+        model = epoch_model(path) if path.exists() else _kept(checkpoints / BEST, training)
+        whose = {**owned(self.identity), "training": training}
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
         save(run / BEST, {"model": model, "epoch": best, **known, **whose})
         if not self.keep_checkpoints:
             retire(checkpoints, run / BEST, BEST)
+
+
+def _kept(path: Path, training: str) -> dict[str, torch.Tensor]:
+    """The best epoch's model that `retire` kept.
+
+    Raises:
+        UserError: the file is missing, damaged, or of another training.
+    """
+    saved = load(path)
+    if training != saved.get("training", training):
+        raise UserError(f"{path}: the model of another training; move it away and rerun to train again")
+    return saved["model"]
 
 
 def new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:
