@@ -27,7 +27,7 @@ class LisaGuide(Guide):
 
     q and k are the halves of leaky_relu(W x + b), each as wide as a head. Loss: `parse_weight` times the
     cross-entropy of each token's parent, the first sub-word of its head word. Sentences without heads add
-    nothing. In decoding, the head attends by its own prediction.
+    nothing. The head attends by its own prediction, in training as in decoding.
     """
 
     def __init__(self, options: LisaOptions, shape: Shape) -> None:
