@@ -1,4 +1,4 @@
-"""What `synmask doctor` says: of this machine, of downloads, of a cluster's nodes."""
+"""The findings of `synmask doctor`: on this machine, on downloads, on a cluster's nodes."""
 
 import json
 import shutil

@@ -167,7 +167,7 @@ def read_templates(
 
     Args:
         run: the run that reads them; `model`: its model file and the `training_digest` of the model in it
-            that predicts templates. What PATH.json, the record of `predict-templates`, says must fit both.
+            that predicts templates. The record of `predict-templates` beside them, PATH.json, must fit both.
 
     Raises:
         UserError: the number of lines is not `sentences`, or the templates are of another run.
