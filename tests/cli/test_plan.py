@@ -228,3 +228,14 @@ def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     assert rows[0].hours.cpu == pytest.approx(120 / 3600)
     message = "\n".join(lines(rows, results=tmp_path))
     assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in message
+
+
+def test_models_of_unknown_size_are_not_said_to_need_no_disk(tmp_path):
+    """Those of RoBERTa-base, whose sizes come with its weights."""
+
+    def disk(*targets):
+        rows = rows_of(configuration(), targets, tmp_path)
+        return next(line for line in lines(rows, results=tmp_path) if line.startswith("disk"))
+
+    assert "0 B are needed for models still to come (without 10 of unknown size), " in disk("glue-core-rte")
+    assert "unknown" not in disk("demo")

@@ -179,7 +179,9 @@ def disk(rows: Iterable[Row], results: Path = Path("results")) -> tuple[bool, st
     left = [row for row in rows if row.left]
     needed = sum(row.kept * row.left for row in left) + max((row.working for row in left), default=0)
     free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
-    return free >= needed, f"{_size(needed)} are needed for models still to come, {_size(free)} are free"
+    unknown = sum(row.left for row in left if not row.kept)
+    but = f" (without {unknown:,} of unknown size)" if unknown else ""
+    return free >= needed, f"{_size(needed)} are needed for models still to come{but}, {_size(free)} are free"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
