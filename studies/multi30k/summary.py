@@ -41,7 +41,7 @@ WIDTH, ROW = 900, 26  # in px
 LEFT, RIGHT, NUMBERS, VERDICT = 320, 540, 556, 775  # intervals are drawn between LEFT and RIGHT
 STYLE = """
 text { font: 15px sans-serif; fill: #1f2328; } .head { font-weight: bold; }
-.tick { font-size: 13px; text-anchor: middle; }
+.tick { font-size: 14px; text-anchor: middle; }
 .grid { stroke: #d1d9e0; } .zero { stroke: #656d76; }
 .interval { stroke: #0969da; stroke-width: 2; } .ours { fill: #0969da; } .paper { fill: #bc4c00; }
 @media (prefers-color-scheme: dark) {
