@@ -100,7 +100,11 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
         found.append((outputs, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
     assert torch.equal(found[0][0], found[1][0])
     assert found[0][1].keys() == found[1][1].keys()
-    assert all(torch.equal(found[0][1][name], grad) for name, grad in found[1][1].items())
+    for name, grad in found[1][1].items():
+        if name.endswith("k_proj.bias"):  # softmax takes it away: what is left is rounding, by the order of the tokens
+            assert max(grad.abs().max(), found[0][1][name].abs().max()) < 1e-6
+        else:
+            assert torch.equal(found[0][1][name], grad), name
     assert torch.equal(ours(tokens)[0], stock(tokens)[0]) or mode == "train"  # the language model's logits
 
 

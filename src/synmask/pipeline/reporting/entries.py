@@ -166,7 +166,8 @@ def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime |
     scores = read_json(path)
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
-    read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], train=folder / "train.json")
+    train = folder / "train.json" if "direction" in run else None  # a page reads no other trainings' records
+    read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], train=train)
     check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
     return scores, datetime.fromtimestamp(written, UTC) if written else None
