@@ -101,7 +101,7 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
     assert torch.equal(found[0][0], found[1][0])
     assert found[0][1].keys() == found[1][1].keys()
     for name, grad in found[1][1].items():
-        if name.endswith("k_proj.bias"):  # softmax takes it away: what is left is rounding, by the order of the tokens
+        if name.endswith("k_proj.bias"):  # softmax ignores it; the rest is rounding, by the order of tokens
             assert max(grad.abs().max(), found[0][1][name].abs().max()) < 1e-6
         else:
             assert torch.equal(found[0][1][name], grad), name
