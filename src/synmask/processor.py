@@ -21,8 +21,9 @@ class Operators:
     Attributes:
         capability: the widest vectors that the processor has; ARM has none of these.
         linear: linear layers in training. On AMD's processors, MKL, to which PyTorch leaves products in
-            float32, makes no use of AVX-512; elsewhere it is faster than oneDNN and needs fewer copies. So
-            it is everywhere if the weight has fewer than ONEDNN_WEIGHT numbers: PyTorch takes these.
+            float32, makes no use of AVX-512; with AVX2 it is faster than oneDNN and needs fewer copies.
+            PyTorch takes weights of fewer than ONEDNN_WEIGHT numbers, too: oneDNN, measured on AMD's
+            AVX-512, makes code for each new size, which costs more than it saves there.
         convolution: the parser's.
         dropout: "drawn by fours": four numbers share a draw of 64 bits.
         distribution: P_D.
