@@ -153,13 +153,18 @@ def test_what_needs_a_parser_is_refused(drawn, tmp_path):
 
 
 def test_other_files_stay(tmp_path):
-    """A folder that holds an export is written again; one that holds anything else is refused."""
-    write_folder(tmp_path / "new", {"config.json": "{}"})
-    write_folder(tmp_path / "new", {"config.json": "[]"})
-    assert (tmp_path / "new/config.json").read_text() == "[]"
+    """A folder that holds the same kind of export is written again; one that holds anything else is refused."""
+    new = tmp_path / "new"
+    write_folder(new, {"config.json": "{}", "merges.txt": ""})
+    (new / ".gitattributes").touch()
+    write_folder(new, {"config.json": "[]", "merges.txt": "", "README.md": ""})
+    assert (new / "config.json").read_text() == "[]"
+    with pytest.raises(UserError, match=r"new: holds other files, such as merges\.txt; give a new folder"):
+        write_folder(new, {"config.json": "{}", "README.md": ""})  # its tokenizer would be the earlier one's
+    assert (new / "config.json").read_text() == "[]"
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(UserError, match="holds other files; give a new folder"):
-        write_folder(tmp_path, {"config.json": "{}", "README.md": ""})
+    with pytest.raises(UserError, match=r"holds other files, such as README\.md; give a new folder"):
+        write_folder(tmp_path, {"config.json": "{}", "README.md": "", "new": ""})
     assert (tmp_path / "README.md").read_text() == "mine"
     with pytest.raises(UserError, match=r"README\.md: a file; give the name of a folder"):
         write_folder(tmp_path / "README.md", {"config.json": "{}"})

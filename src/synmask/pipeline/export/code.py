@@ -26,13 +26,18 @@ OWN = (
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write the named files into a folder, all of them or none.
 
+    An export of the same kind is written again. That of another kind is refused: its tokenizer or code, left
+    beside the new model, would be loaded with it. Hidden files, such as those of git, do not count.
+
     Raises:
-        UserError: the folder holds files, and they are no export.
+        UserError: the folder holds files that are not written, or none that shows it to be an export.
     """
     if folder.is_file():
         raise UserError(f"{folder}: a file; give the name of a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "config.json").exists():
-        raise UserError(f"{folder}: holds other files; give a new folder")
+    held = [one.name for one in folder.glob("[!.]*")]
+    export = files.keys() if "config.json" in held else ()
+    if other := sorted(set(held).difference(export)):
+        raise UserError(f"{folder}: holds other files, such as {other[0]}; give a new folder")
     with all_writing([folder / name for name in files], "wb") as handles:
         for handle, content in zip(handles, files.values(), strict=True):
             handle.write(content.encode() if isinstance(content, str) else content)
