@@ -20,6 +20,10 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 HEIGHT = 900
+# A script's expression: the size of a page's smallest text, in pixels.
+SMALLEST = """Math.min(...[...document.querySelectorAll("body *")]
+  .filter((one) => [...one.childNodes].some((part) => part.nodeType === 3 && part.data.trim()))
+  .map((one) => parseFloat(getComputedStyle(one).fontSize)))"""
 
 
 class Page(HTMLParser):

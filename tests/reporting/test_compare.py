@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from browser import SMALLEST
 from synmask.pipeline.cli import main
 from synmask.pipeline.evaluation.bleu import COUNTS, bleu
 from synmask.pipeline.reporting.score_text import score_texts
@@ -70,7 +71,8 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
 def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
     systems = [("Base", "base.1"), ("<Ours>", "ours.1")]
     compare(files, *systems, output=files / "out", source=files / "base.2", train=files / "base.2")
-    page = open_page(files / "out.html")
+    page = open_page(files / "out.html", f"return {SMALLEST}")
+    assert float(page.result) >= 13
     assert "<h1>Base, &lt;Ours&gt;</h1>" in (files / "out.html").read_text()
     assert not page.console
     rows = [attributes for attributes in page.of("article")]

@@ -5,6 +5,7 @@ from html import unescape
 
 import pytest
 
+from browser import SMALLEST
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.reporting.contrasts import Contrast, Runs, compare_all
 from synmask.pipeline.reporting.effects import panels
@@ -80,11 +81,12 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
       const before = of(".facts").checkVisibility();
       of("summary").click();
       return JSON.stringify([(point - zero) / (gain - zero), of(".point").classList.contains("higher"), before,
-        of(".facts").checkVisibility(), of(".facts").textContent, document.scrollingElement.scrollWidth]);"""
-    page = open_page(project / "report.html", script, width=400)
-    scale, higher, before, after, facts, wide = json.loads(page.result)
+        of(".facts").checkVisibility(), of(".facts").textContent, document.scrollingElement.scrollWidth, smallest]);"""
+    page = open_page(project / "report.html", f"const smallest = {SMALLEST}; {script}", width=400)
+    scale, higher, before, after, facts, wide, smallest = json.loads(page.result)
     assert scale == pytest.approx(3.0, abs=0.01)
     assert (higher, before, after, wide) == (True, False, True, 400)
+    assert smallest >= 13
     assert all(
         message in facts
         for message in ("30.00 (seed 1)", "if there is one (+1.00)", "Seeds needed", "snakemake toy")
@@ -92,6 +94,7 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
     text = unescape((project / "report.html").read_text())
     assert "Cannot tell: neither" in text
     assert "after Holm's correction for all 2 contrasts;" in text
+    assert "If you have a configuration of your own, put <code>--configfile FILE</code> behind" in text
     assert text.index("Better <i> against Base") < text.index("<nav")
     assert not page.console
 

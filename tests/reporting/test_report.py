@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from browser import SMALLEST
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.layout import Layout, Value, write_tables
 from synmask.pipeline.reporting.report import write_report
@@ -352,6 +353,11 @@ def test_the_contents_stay_in_sight(project, open_page, width, top):
       const box = document.querySelector("nav").getBoundingClientRect();
       return [Math.round(box.top), box.bottom > 20].join();"""
     assert open_page(page(project), script, width=width).result == f"{top},true"
+
+
+def test_all_texts_are_legible(project, open_page):
+    """13 pixels at least."""
+    assert float(open_page(page(project), f"return {SMALLEST}").result) >= 13
 
 
 def test_tables_sort_and_lists_filter(project, open_page):

@@ -398,7 +398,7 @@ def test_added_parameters():
     assert f"{added:,} + 512 for each symbol" in (ROOT / "docs/systems.md").read_text()
 
 
-def test_templates_of_another_run_are_not_read(corpus, models, settings_of, tmp_path):
+def test_templates_of_another_run_are_not_read(corpus, templates, models, settings_of, tmp_path):
     """Neither changed ones, nor those of another seed, nor those of another training of the same name."""
     source, path = corpus / "bpe/test.de", tmp_path / "test.en"
     seed, owner = {"corpus": "c", "direction": "de-en", "system": "st-nmt", "seed": 1}, {}
@@ -421,13 +421,13 @@ def test_templates_of_another_run_are_not_read(corpus, models, settings_of, tmp_
     path.with_name("test.en.json").write_text(owner["this"].replace('"seed": 1', '"seed": 2'))
     with pytest.raises(UserError, match=r"test\.en\.json: of another run \(seed 2, here 1\)"):
         decoded()
-    words = read_dictionary(corpus / "bin/dict.en.txt")
-    with pytest.raises(UserError, match=r"of another run \(seed 2, here 3\)"):  # as in training
-        read_templates(path, words, len([*read_lines(path)]), {"seed": 3})
+    _, task = build(corpus, templates, settings_of("templates"), seed=3)
+    task.templates = {"valid": path}
+    with pytest.raises(UserError, match=r"of another run \(seed 2, here 3\)"):
+        task.load_dataset("valid")
     path.with_name("test.en.json").write_text(owner["this"])
     decoded()
-    templates = path.read_text()
-    path.write_text(templates.replace("\n", " x\n", 1))
+    path.write_text(path.read_text().replace("\n", " x\n", 1))
     (tmp_path / "h.json").unlink()
     with pytest.raises(UserError, match=r"test\.en: not what test\.en\.json was written with"):
         decoded()
