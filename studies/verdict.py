@@ -21,12 +21,12 @@ from synmask.pipeline.config.base import arrow
 from synmask.pipeline.display import pipes
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
-from synmask.pipeline.files import UserError, read_json, write_lines
+from synmask.pipeline.files import UserError, read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
 from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all
 from synmask.pipeline.reporting.layout import signed, write_csv
-from synmask.pipeline.reporting.runs import RUN, read_history, read_parse_scores, read_scores
+from synmask.pipeline.reporting.runs import RUN, read_parse_scores, read_scores
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does
     "attachment": {"best rule": "induced"},
@@ -137,7 +137,9 @@ def run_table(runs: Runs) -> pd.DataFrame:
 def perplexity(scores: Path) -> float | None:
     """Of the validation set after the last epoch, before checkpoints are averaged."""
     path = scores.with_name("history.csv")
-    return float(read_history(path, "valid_ppl")["valid_ppl"].iloc[-1]) if path.exists() else None
+    if not path.exists():
+        return None
+    return float(read_csv(path, ["valid_ppl"], "train again")["valid_ppl"].iloc[-1])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, par
 
 def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_path):
     assert owned({}) == {}
-    with pytest.raises(UserError, match="does not say whose it is"):
+    with pytest.raises(UserError, match="names no run"):
         check_owner(tmp_path, {"model": {}}, RUN)
     check_owner(tmp_path, {"model": {}}, {})
 
@@ -45,5 +45,5 @@ def test_weights_that_were_trained_here_are_those_of_their_name(tmp_path):
     check_start(tmp_path, owned(trained["start"]), trained)
     with pytest.raises(UserError, match=r"model.pt: of another run \(weights small, here base\)"):
         check_start(tmp_path, owned(trained["start"] | {"weights": "small"}), trained)
-    with pytest.raises(UserError, match="does not say whose"):
+    with pytest.raises(UserError, match="names no run"):
         check_start(tmp_path, {}, trained)

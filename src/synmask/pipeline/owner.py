@@ -1,4 +1,4 @@
-"""Which run a file belongs to: a model, or the record beside other files, says so, and steps compare it.
+"""The run that a file belongs to. Models, and the records beside other files, name it; later steps check it.
 
 A record is a JSON file with the keys "run", "training" (`training_digest` of the model behind the files), and
 "sha256": checksums of files beside it, by their names without the stem that they share with it ("txt" of
@@ -17,8 +17,6 @@ from synmask.pipeline.provenance import commit
 # The parts of a run that a step compares. A model also records the commit, which may differ: later steps may
 # run in a later version whose changes do not concern the training.
 COMPARED_KEYS = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
-
-
 NAMED_KEYS = ("corpus", "direction", "task", "system", "seed")  # the parts of a run that name it
 
 # Parts of a stamp that identify a training; code is not one of them, since later code may resume it.
@@ -40,13 +38,13 @@ def owned(run: Mapping[str, Any]) -> dict[str, Any]:
     return {"run": {**run, "commit": commit()}} if run else {}
 
 
-def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *but: str) -> None:
+def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *ignored: str) -> None:
     """Check that a model file belongs to the run that reads it.
 
     Args:
         path: of the model, for messages; `saved`: its contents.
         run: the run that reads it; empty for a call by hand, which takes any model.
-        but: parts of the run that are not compared.
+        ignored: parts of the run that are not compared.
 
     Raises:
         UserError: it belongs to another run, or records none.
@@ -54,12 +52,12 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *b
     if not run:
         return
     advice = "move it away and run again to make this run's own"
-    carried = saved.get("run")
-    if not isinstance(carried, Mapping):
-        raise UserError(f"{path}: does not say whose it is (made by hand, or by an older version); {advice}")
+    recorded = saved.get("run")
+    if not isinstance(recorded, Mapping):
+        raise UserError(f"{path}: names no run (made by hand, or by an older version); {advice}")
     for part in COMPARED_KEYS:
-        if part in run and part not in but and carried.get(part) != run[part]:
-            there, here = carried.get(part), run[part]
+        if part in run and part not in ignored and recorded.get(part) != run[part]:
+            there, here = recorded.get(part), run[part]
             if isinstance(there, Mapping) and isinstance(here, Mapping):
                 there, here = first_difference(there, here)
             raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
@@ -95,7 +93,7 @@ def read_record(
 ) -> dict[str, Any]:
     """The rest of a record, after a check that all parts are of one run.
 
-    Older versions and steps by hand say less; what they do not say is not checked.
+    Records of older versions and of steps by hand have fewer keys; what is missing is not checked.
 
     Args:
         parts: files that it has the checksums of; those that do not exist, or not beside it, do not count.
@@ -105,9 +103,9 @@ def read_record(
         UserError: no such file; it is another run's, or one of `parts` or `train` is.
     """
     rest = read_object(path)
-    whose, training, sums = (rest.pop(key, None) for key in ("run", "training", "sha256"))
-    if whose:
-        check_owner(path, {"run": whose}, named(run))
+    owner, training, sums = (rest.pop(key, None) for key in ("run", "training", "sha256"))
+    if owner:
+        check_owner(path, {"run": owner}, named(run))
     for part in parts:
         known = (sums or {}).get(_name(part, path)) if part.parent == path.parent else None
         if known and part.exists() and text_sha256(part) != known:
@@ -140,8 +138,7 @@ def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
 def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     """`check_owner` for the model.pt of the weights folder that the training of `run` starts from.
 
-    Only weights that were trained here must belong to this run: fetched ones record none, or the run that
-    trained them elsewhere.
+    Fetched weights are not checked: they record no run, or one of another machine.
     """
     start = run.get("start", {})
     if "settings" in start:

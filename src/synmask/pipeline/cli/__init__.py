@@ -6,14 +6,14 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault, named_reads
+from synmask.pipeline.files import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
@@ -34,7 +34,6 @@ def app(*listed: str) -> App:
             json_list=False,
             json_dict=False,
             show_default=lambda value: str(value) if value else None,
-            validator=_ends,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -74,13 +73,6 @@ def _sentence(place: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def _ends(_: Any, value: Any) -> None:
-    """Refuse endless devices: reading them would fill the memory."""
-    for path in value if isinstance(value, tuple) else (value,):
-        if isinstance(path, Path) and endless(path):
-            raise UserError(f"{path}: a device that never ends; give a file")
-
-
 def main(words: Sequence[str] | None = None) -> None:
     """Run one verb. An error that the user can fix is one line on stderr.
 
@@ -103,11 +95,11 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
             check_code(Path(source))
-        with contextlib.redirect_stdout(_StandardOutput(sys.stdout)):
-            found = synmask(words, print_error=False, exit_on_error=False)
-            sys.stdout.flush()
-        if isinstance(found, dict):  # a verb that counts
-            _tell(found)
+        counts = synmask(words, print_error=False, exit_on_error=False)
+        sys.stdout.flush()
+        if isinstance(counts, dict):
+            parts = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
+            print(", ".join(parts), file=sys.stderr)
     except CycloptsError as error:
         _leave(words, _usage(error), 2)
     except UserError as error:
@@ -122,30 +114,6 @@ def main(words: Sequence[str] | None = None) -> None:
         if (line := machine_fault(error)) is None:
             raise
         _leave(words, line, 1)
-
-
-class _StandardOutput:
-    """A stream whose errors name it: those of write(2) name no file."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        with named_reads("standard output"):
-            return self._stream.write(text)
-
-    def flush(self) -> None:
-        with named_reads("standard output"):
-            self._stream.flush()
-
-
-def _tell(counts: Mapping[str, int]) -> None:
-    """Print the counts of a verb to stderr."""
-    parts = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
-    print(", ".join(parts), file=sys.stderr)
 
 
 def _too_early(*_: object) -> NoReturn:
@@ -165,12 +133,7 @@ def _usage(error: CycloptsError) -> str:
         return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
-        advice = ", and put a text of several words in quotes"
-        if any(
-            " " in word or os.path.exists(word) for word in error.unused_tokens
-        ):  # a text in quotes, or a file
-            advice = " for the option that each file and text belongs to"
-        return f"unexpected: {words}; see --help{advice}"
+        return f"unexpected: {words}; see --help; a text of several words needs quotes"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
     return f"{error.argument.name}: {first_fault(error.__cause__, None)}"

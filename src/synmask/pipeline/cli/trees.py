@@ -1,11 +1,10 @@
 """The verb that draws the trees of one sentence."""
 
-import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -16,6 +15,9 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.owner import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
+
+if TYPE_CHECKING:
+    from synmask.pipeline.syntax.parses import Parse
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
@@ -51,7 +53,6 @@ def tree(
     """
     from synmask.pipeline.reporting.tree_page import figure
     from synmask.pipeline.reporting.tree_text import draw
-    from synmask.pipeline.syntax.tree import slots_of, ties
 
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
@@ -62,35 +63,17 @@ def tree(
     models, gold = {_label(path): path for path in model}, None
     if system:
         models, gold = _models(configfile, system, seed, corpus, direction)
-    top = None
     if number is None:
-        from synmask.pipeline.syntax.corenlp import tokeniser_jars
-        from synmask.pipeline.syntax.parses import Parse
-        from synmask.pipeline.translation.parse import parse_text
-
-        jars = tokeniser_jars(configfile)
-        lines = [as_utf8(text)]
-        induced = {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
+        top, induced = None, _parsed(text, models, configfile)
     else:
-        parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
-        for label, path in parses.items():
-            if not path.exists():
-                rest = f"--subwords BPE --output {path} --distribution FILE"
-                bpe = f"synmask parse --model {models[label]} {rest}"
-                raise UserError(
-                    f"{path}: no such file; make it with: {_made_by(path, configfile) if system else bpe}"
-                )
-            check_part(path, _run_of(path) if system else {})
+        parses = _parses(models, configfile if system else None)
         top, induced = numbered(number, gold, parses)
     try:
         sentence = sentence_of(top, induced)
     except ValueError as error:
         files = ", ".join(map(str, models.values()))
         raise UserError(f"{files}: {error}; compare systems of one corpus") from None
-    for label, parse in induced.items():
-        if tied := ties(slots_of([parse.distances])):
-            message = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
-            print(f"{label}: {message}", file=sys.stderr)
+    _report_ties(induced)
     if output is None:
         print(draw(sentence, induced))
         return
@@ -98,19 +81,48 @@ def tree(
         handle.write(figure(sentence, induced))
 
 
+def _parsed(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, "Parse"]:
+    """Label → the tree that a model induces for raw text."""
+    from synmask.pipeline.syntax.corenlp import tokeniser_jars
+    from synmask.pipeline.syntax.parses import Parse
+    from synmask.pipeline.translation.parse import parse_text
+
+    jars = tokeniser_jars(configfiles)
+    return {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+
+
+def _parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> dict[str, Path]:
+    """Label → the trees of the validation set beside a model; `configfiles`: of runs of the configuration.
+
+    Raises:
+        UserError: they do not exist, or are of another run.
+    """
+    parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
+    for label, path in parses.items():
+        if not path.exists():
+            command = (
+                f"synmask parse --model {models[label]} --subwords BPE --output {path} --distribution FILE"
+            )
+            if configfiles is not None:
+                command = _made_by(path, configfiles)
+            raise UserError(f"{path}: no such file; make it with: {command}")
+        check_part(path, {} if configfiles is None else _run_of(path))
+    return parses
+
+
+def _report_ties(induced: Mapping[str, "Parse"]) -> None:
+    """Say on stderr how many splits of each tree only the rule for equal distances decides."""
+    from synmask.pipeline.syntax.tree import slots_of, ties
+
+    for label, parse in induced.items():
+        if tied := ties(slots_of([parse.distances])):
+            message = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
+            print(f"{label}: {message}", file=sys.stderr)
+
+
 def _label(model: Path) -> str:
     """The run's folder, or the file if that says more."""
     return str(model.parent if model.name == "average.pt" and model.parent.name else model)
-
-
-def as_utf8(text: str) -> str:
-    """A command-line argument decoded as UTF-8, like files, in any locale."""
-    try:
-        return os.fsencode(text).decode("utf-8")
-    except UnicodeError:
-        if text.isprintable():  # no stray surrogates: the terminal uses the locale's encoding
-            return text
-        raise UserError("the sentence is not UTF-8; set your terminal to it") from None
 
 
 def _models(

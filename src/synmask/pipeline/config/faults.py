@@ -1,7 +1,7 @@
 """Errors in a configuration, as one line in the user's terms."""
 
 import difflib
-import reprlib
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -37,7 +37,6 @@ MESSAGES = {
     "too_short": "must have at least {min_length}",
     "too_long": "must have at most {max_length}",
     "invalid_key": "a key must be text; put it in quotes",
-    "recursion_loop": "must not contain itself",
     "value_error": "{error}",
 }
 UNKNOWN = "unknown_key"
@@ -106,21 +105,21 @@ def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
         values: the values that were checked.
         at: their place in the configuration.
     """
-    faults = [(_path(fault, values), fault) for fault in error.errors()]
-    for path, fault in faults:
-        if fault["type"] == UNKNOWN:
-            return Fault((*at, *path, fault["ctx"]["key"]), fault["msg"])
-    faults = [one for one in faults if _of_key(one[1])] or faults
-    path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
-    here = [fault for other, fault in faults if other == path]
-    fitting = [fault for fault in here if fault["type"] not in MISMATCH]
-    if any(fault["type"] != "literal_error" for fault in fitting):  # the right type, but a wrong value
+    details = [(_path(detail, values), detail) for detail in error.errors()]
+    for path, detail in details:
+        if detail["type"] == UNKNOWN:
+            return Fault((*at, *path, detail["ctx"]["key"]), detail["msg"])
+    details = [one for one in details if _of_key(one[1])] or details
+    path = max((path for path, _ in details), key=len)  # the branch of a union that fits best
+    here = [detail for other, detail in details if other == path]
+    fitting = [detail for detail in here if detail["type"] not in MISMATCH]
+    if any(detail["type"] != "literal_error" for detail in fitting):  # the right type, but a wrong value
         here = fitting
     messages = list(dict.fromkeys(map(_words, here)))
     message = messages[0] + "".join(f" or {text.removeprefix('must be ')}" for text in messages[1:])
     given = here[0]["input"]
     shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
-    if isinstance(given, bool) and any(fault["type"] == "string_type" for fault in here):
+    if isinstance(given, bool) and any(detail["type"] == "string_type" for detail in here):
         shown += "; YAML reads no, off, yes and on as true or false: put the word in quotes"
     return Fault((*at, *path), message + shown)
 
@@ -133,36 +132,29 @@ def check_keys(values: Any, known: Iterable[str]) -> None:
             raise PydanticCustomError(UNKNOWN, "{message}", context)
 
 
-def _path(fault: Mapping[str, Any], values: Any) -> tuple:
+def _path(detail: Mapping[str, Any], values: Any) -> tuple:
     """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
     path: tuple = ()
-    for part in fault["loc"][: -2 if _of_key(fault) else None]:  # the section that has the key
+    for part in detail["loc"][: -2 if _of_key(detail) else None]:  # the section that has the key
         if value_at(values, (*path, part)) is not MISSING:
             path = (*path, part)
-    return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
+    return (*path, detail["loc"][-1]) if detail["type"] == "missing" else path
 
 
-def _of_key(fault: Mapping[str, Any]) -> bool:
+def _of_key(detail: Mapping[str, Any]) -> bool:
     """Whether a key is no text, such as YAML's `no`."""
-    return fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type"
+    return detail["loc"][-1:] == ("[key]",) and detail["type"] == "string_type"
 
 
-def _words(fault: Mapping[str, Any]) -> str:
-    context = fault.get("ctx", {})
-    if _of_key(fault):
+def _words(detail: Mapping[str, Any]) -> str:
+    context = detail.get("ctx", {})
+    if _of_key(detail):
         return MESSAGES["invalid_key"]
-    return MESSAGES[fault["type"]].format(**context) if fault["type"] in MESSAGES else fault["msg"]
+    return MESSAGES[detail["type"]].format(**context) if detail["type"] in MESSAGES else detail["msg"]
 
 
 def _shown(value: Any) -> str:
     """A value as YAML writes it, truncated."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    short = _Short()
-    short.maxstring = short.maxother = short.maxlong = 80
-    return short.repr(value)
-
-
-class _Short(reprlib.Repr):
-    def repr_str(self, text: str, level: int) -> str:
-        return super().repr_str(without_passwords(text), level)
+    return textwrap.shorten(without_passwords(repr(value)), 80, placeholder=" …")

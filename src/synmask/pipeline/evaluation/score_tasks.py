@@ -37,7 +37,7 @@ def nlu_score(
     Args:
         gold: TSV of each part.
         predicted: Predictions for each part: one label or number per line. If `predict` wrote them, the .json
-            beside them says whose they are.
+            beside them names their run.
         run: The run: corpus, task, system, seed, settings.
         output: scores.json.
         examples: Output: examples.csv, each answer beside the gold one, for significance tests.

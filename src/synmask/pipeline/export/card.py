@@ -4,10 +4,9 @@ All numbers come from the run's folder, where the model file is; what is missing
 that was copied may have scores of another run beside it: they do not count.
 """
 
-import ast
 import csv
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
 from types import MappingProxyType
@@ -16,15 +15,10 @@ from typing import Any
 import yaml
 
 from synmask.pipeline.display import pipes, plain, shown
-from synmask.pipeline.evaluation.bleu import bleu_of_counts
-from synmask.pipeline.evaluation.sentences import counts_of
-from synmask.pipeline.evaluation.significance import compare, over_seeds
 from synmask.pipeline.owner import read_record
 from synmask.pipeline.paths import existing
 
-BASELINE = "transformer"
-SET = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
-RUN = (*SET, "system", "seed")
+RUN = ("corpus", "direction", "task", "system", "seed")
 FRONT_MATTER = "---\n# license: yours to fill in before you publish this model\n"
 UNSCORED = "## Results\n\nUnknown: no `scores.json` of this run was beside {} when it was exported."
 
@@ -47,18 +41,18 @@ def model_card(
         origin: the run that the model file carries, which names it and whose scores count.
     """
     run = path.resolve().parent
-    scores = _scores(run, origin, RUN)
+    scores = _scores(run, origin)
     title = _title(origin or scores) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
-    parts = [f"{head}---\n\n# {_said(title)}", _what(system)]
+    parts = [f"{head}---\n\n# {_escaped(title)}", _what(system)]
     parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
     parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
     return "\n\n".join(parts) + "\n"
 
 
-def _said(value: Any) -> str:
+def _escaped(value: Any) -> str:
     """A value of a file as text in Markdown, in one line."""
     return plain(shown(str(value)))
 
@@ -73,14 +67,13 @@ def _title(run: Mapping[str, Any]) -> str | None:
 def _what(system: Any) -> str:
     if system.guide == "none":
         return "Self-attention is not guided by syntax."
-    source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
-    summary = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
-    options = ", ".join(f"{name} {_said(value)}" for name, value in system.options.items())
+    summary = import_module(f"synmask.guides.{system.guide}").__doc__.splitlines()[0]
+    options = ", ".join(f"{name} {_escaped(value)}" for name, value in system.options.items())
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
-def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
-    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
+def _scores(run: Path, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores in a run's folder; none if there are none, or if they are of another run than `origin`.
 
     Raises:
         UserError: sentences.csv, history.csv or train.json beside them are another run's.
@@ -89,57 +82,34 @@ def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str,
     scores = read_record(path, [run / "sentences.csv"], train=train) if path.exists() else {}
     if train.exists():
         read_record(train, [run / "history.csv"])
-    return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}
+    return scores if all(scores.get(part) == origin[part] for part in RUN if part in origin) else {}
 
 
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
-    same = _seeds(run.parent, scores, *SET, "system")
-    seeds = [_scores(one, scores, ()) for one in same] or [scores]
+    same = {one: int(one.name.removeprefix("seed")) for one in existing("seed{seed}", run.parent)}
+    found = (_scores(one, {**scores, "seed": seed}) for one, seed in same.items())
+    seeds = [one for one in found if one] or [scores]
     heads, rows = ["set", "score", "this model", "mean of seeds", "seeds"], []
     for part, values in scores["scores"].items():
         for name, value in values.items():
             all_seeds = [one["scores"][part][name] for one in seeds]
             spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
             mean = f"{fmean(all_seeds):z.2f}{spread}"
-            rows.append([_said(part), _said(name), f"{value:z.2f}", mean, str(len(seeds))])
+            rows.append([_escaped(part), _escaped(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
-    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
-
-
-def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
-    """The folders of a system's runs whose scores are their own, and `of`'s in these parts."""
-    seeds = {run: int(run.name.removeprefix("seed")) for run in existing("seed{seed}", system)}
-    return [run for run, seed in seeds.items() if _scores(run, {**of, "seed": seed}, (*parts, "seed"))]
-
-
-def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
-    """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
-    baseline = run.parent.parent / BASELINE
-    if scores.get("system") == BASELINE:
-        return []
-    sides = [_seeds(run.parent, scores, *SET, "system"), _seeds(baseline, scores, *SET)]
-    files = [[one / "sentences.csv" for one in side if (one / "sentences.csv").exists()] for side in sides]
-    if not all(files):
-        return []
-    counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]
-    bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
-    p = compare(*bleu, *counts, score=bleu_of_counts)
-    found = over_seeds(*bleu)
-    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+z.2f} to {found.high:+z.2f}"
-    difference = f"test sacreBLEU {found.difference:+z.2f} ({seeds}; p = {p.p:.3f}"
-    return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
+    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes]
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:
-    plain = {name: _said(scores[name]) for name in ("corpus", "commit", "device")}
+    plain = {name: _escaped(scores[name]) for name in ("corpus", "commit", "device")}
     lines = [
         "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores | plain),
         "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores | plain),
     ]
     if (run / "history.csv").exists():
         last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
-        values = (f"{name} {_said(value)}" for name, value in last.items() if value)
+        values = (f"{name} {_escaped(value)}" for name, value in last.items() if value)
         lines.append(f"- Last epoch: {', '.join(values)}")
     return ["## Training", "\n".join(lines)]

@@ -3,7 +3,7 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -53,7 +53,6 @@ class System:
     """A system's translations: of each seed's file its `bleu.COUNTS` by sentence (N, 10), BLEU and chrF."""
 
     name: str
-    files: list[Path]
     counts: list[np.ndarray]
     bleu: list[float]
     chrf: list[float]
@@ -92,27 +91,12 @@ def compare(
         UserError: there are fewer than two systems, one without a name of its own or without a file, or a
             file is given twice or does not have a line per reference.
     """
-    names = [name for name, *_ in systems]
-    if len(systems) < 2 or len({*names}) < len(names) or not all(files for _, *files in systems):
-        raise UserError(
-            "give --system NAME FILE… twice or more, each with a name of its own and a file per seed"
-        )
-    for name, *files in systems:
-        if twice := [file for place, file in enumerate(files) if file in files[:place]]:
-            raise UserError(f"{twice[0]}: given twice for {name}; give a file per seed, each once")
+    _check(systems)
     first, *others = (file for _, *files in systems for file in files)
     sources = [] if source is None else [source]
     made, references, *rest = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
-    translations = [made, *rest[: len(others)]]
-    read, signatures, left = [], {}, iter(translations)
-    for name, *files in systems:
-        texts = [(lines, references) for lines in islice(left, len(files))]
-        kwargs = {"language": language, "lowercase": lowercase}
-        counts = [np.array([*sentence_counts(one, one, **kwargs)])[:, : len(COUNTS)] for one in texts]
-        scored = [score(one, None, **kwargs) for one in texts]
-        signatures = scored[0]["signatures"]
-        bleu, chrf = ([one["scores"][metric] for one in scored] for metric in ("sacrebleu", "chrf"))
-        read.append(System(name, [*map(Path, files)], counts, bleu, chrf))
+    translations, kwargs = [made, *rest[: len(others)]], {"language": language, "lowercase": lowercase}
+    read, signatures = _scored(systems, translations, references, **kwargs)
     rows = _rows(read, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
@@ -124,19 +108,19 @@ def compare(
         return
     by_group = {
         what: [(name, len(lines), [f"{one.of(lines):.2f}" for one in read]) for name, lines in groups.items()]
-        for what, groups in _groups(references, train, language, lowercase).items()
+        for what, groups in _groups(references, train, **kwargs).items()
     }
-    runs = [(one.name, seed) for one in read for seed in range(1, len(one.files) + 1)]
+    runs = [(one.name, seed) for one in read for seed in range(1, len(one.counts) + 1)]
     sides = [rest[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
-        systems=names,
+        systems=[one.name for one in read],
         notes=notes,
         heads=heads,
         rows=cells,
         groups=by_group,
         runs=[f"{name} {seed}" for name, seed in runs],
-        examples=examples_of(sides, runs, language=language, lowercase=lowercase),
+        examples=examples_of(sides, runs, **kwargs),
         with_source=source is not None,
     )  # fmt: skip
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
@@ -145,14 +129,41 @@ def compare(
         html.write(page)
 
 
+def _check(systems: Systems) -> None:
+    """Check the names and files behind each `--system`."""
+    names = [name for name, *_ in systems]
+    if len(systems) < 2 or len({*names}) < len(names) or not all(files for _, *files in systems):
+        raise UserError(
+            "give --system NAME FILE… twice or more, each with a name of its own and a file per seed"
+        )
+    for name, *files in systems:
+        if twice := [file for place, file in enumerate(files) if file in files[:place]]:
+            raise UserError(f"{twice[0]}: given twice for {name}; give a file per seed, each once")
+
+
+def _scored(
+    systems: Systems, translations: Iterable[list[str]], references: list[str], **kwargs: Any
+) -> tuple[list[System], dict[str, str]]:
+    """The systems with the scores of their translations, in the order of all files; the signatures."""
+    found, signatures, left = [], {}, iter(translations)
+    for name, *files in systems:
+        texts = [(lines, references) for lines in islice(left, len(files))]
+        counts = [np.array([*sentence_counts(one, one, **kwargs)])[:, : len(COUNTS)] for one in texts]
+        scored = [score(one, None, **kwargs) for one in texts]
+        signatures = scored[0]["signatures"]
+        bleu, chrf = ([one["scores"][metric] for one in scored] for metric in ("sacrebleu", "chrf"))
+        found.append(System(name, counts, bleu, chrf))
+    return found, signatures
+
+
 def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
     """A row per system; p is corrected for the number of rivals of the first (Holm 1979)."""
     rows = [
         {
             "system": one.name,
-            "seeds": str(len(one.files)),
+            "seeds": str(len(one.bleu)),
             "BLEU": f"{fmean(one.bleu):.2f}",
-            "sd": f"{stdev(one.bleu):.2f}" if len(one.files) > 1 else "",
+            "sd": f"{stdev(one.bleu):.2f}" if len(one.bleu) > 1 else "",
             "chrF": f"{fmean(one.chrf):.2f}",
         }
         for one in systems

@@ -22,11 +22,11 @@ from synmask.pipeline.arguments import Figure as Place
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.display import shown
-from synmask.pipeline.files import UserError, read_json, writing
+from synmask.pipeline.files import UserError, read_csv, read_json, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.owner import read_record
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.runs import CHOICE, check_alike, chosen, read_history, read_scores
+from synmask.pipeline.reporting.runs import CHOICE, check_alike, chosen, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
 
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
@@ -101,7 +101,7 @@ def _history(path: Path) -> pd.DataFrame:
     """The losses of a training, whose train.json, if it lies beside them, says that they are its own."""
     if (train := path.with_name("train.json")).exists():
         read_record(train, [path])
-    return read_history(path, "epoch", *LOSSES)
+    return read_csv(path, ["epoch", *LOSSES], "train again")
 
 
 @in_style

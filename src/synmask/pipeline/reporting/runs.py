@@ -18,7 +18,7 @@ import pandas as pd
 from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.config.table_spec import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
-from synmask.pipeline.files import UserError, read_csv, read_json
+from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.owner import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.tasks import TASKS
@@ -119,11 +119,6 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[s
                 found.setdefault((run["direction"], run["system"], name), []).append(counts)
     check_once(pd.DataFrame(seen, columns=RUN))
     return found
-
-
-def read_history(path: Path, *columns: str) -> pd.DataFrame:
-    """A history.csv, one row per epoch, which must have these columns."""
-    return read_csv(path, columns, "train again")
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame:

@@ -43,7 +43,7 @@ def predict(
         output: Text, one line per example.
         scores: scores.json of each seed.
         valid: The part whose scores choose the seed.
-        chosen: Output: whose answers they are, and of several models the scores of all, as JSON; default:
+        chosen: Output: the run of the answers, and of several models the scores of all, as JSON; default:
             .json beside --output.
     """
     torch.set_num_threads(threads)

@@ -28,7 +28,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 
     Raises:
         TryAgain: another process works on the run (the message names it).
-        UserError: the lock belongs to another user, and only that user may write it; from the function: the
+        UserError: the lock is another user's file, without permission to write it; from the function: the
             run's folder is gone.
     """
     path = run / "lock"
@@ -92,13 +92,13 @@ def _open(path: Path) -> int:
         if not path.exists():
             raise
         raise UserError(
-            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), who alone may "
-            "write it; have them finish the run or remove the file, and set `umask 002` for a group"
+            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), and you may not write it; "
+            "let that user finish the run or remove the file; in a group, set `umask 002`"
         ) from None
 
 
 def _sign(handle: int, path: Path, myself: str) -> None:
-    """Write the owner's name. On a full disk, remove the lock: it would stop others without need."""
+    """Write the owner's name. On a full disk, remove the lock: it would stop others for nothing."""
     try:
         with named_errors(path):
             os.ftruncate(handle, 0)
@@ -110,7 +110,7 @@ def _sign(handle: int, path: Path, myself: str) -> None:
 
 
 def _flock(handle: int, path: Path) -> bool:
-    """Lock the file; False if the file system does not support it."""
+    """Lock the file → whether the file system supports it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

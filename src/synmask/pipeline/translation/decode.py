@@ -117,7 +117,7 @@ def predict_templates(
     Args:
         model: A model file of `average`, trained on templates.
         input: Source sentences in BPE.
-        output: Their templates, in BPE; the .json beside them says whose they are.
+        output: Their templates, in BPE; the .json beside them names their run.
         settings: As for decode.
 
     Raises:

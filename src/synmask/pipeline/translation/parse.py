@@ -46,7 +46,7 @@ def parse(
         input: A file of raw text (.gz or plain); default: standard input.
         subwords: Source sentences in BPE, instead of raw text.
         output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line;
-            the .json beside them says whose they are.
+            the .json beside them names their run.
         distribution: Output: P_D of one sentence as JSON; needs --subwords.
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
