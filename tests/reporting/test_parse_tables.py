@@ -113,7 +113,9 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     slightly = [3] * 6 + [1] * 5 + [2] * 39
     runs = [run("a", "de-en", 1, 50.0, matched=better), run("b", "de-en", 1, 50.0, matched=slightly)]
     _, markdown, latex = table(runs)
-    assert cells(markdown.split("\n# ")[0], "System a")[2] == "**50.00‡**"
+    marked = cells(markdown.split("\n# ")[0], "System a")
+    assert marked[2] == "**50.00‡**"
+    assert sum("‡" in one for one in marked) == 1  # F1 alone is tested
     assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00**"
     assert "F1 De→En, by the same tests: System b against System a −" in markdown
     assert "(p = 0.001)" in markdown

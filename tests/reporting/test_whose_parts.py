@@ -195,6 +195,7 @@ def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     scored(folder, RUN | {"training": "this"})
     train = written(folder / "train.json", '{"training": "other"}')
     refused(train, "of another training than .*scores.json", read_runs, spec)
+    assert read_runs(spec | {"metrics": ["glue"]})[0].scores  # no input of a page of tasks
     written(train, '{"training": "this"}')
     assert read_runs(spec)[0].scores
     for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):

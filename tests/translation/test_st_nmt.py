@@ -408,6 +408,8 @@ def test_templates_of_another_run_are_not_read(corpus, templates, models, settin
         given = {"model": tmp_path / "first.pt", "input": source, "settings": Decoding(), "identity": seed}
         predict_templates(**given, output=path)
         owner[training] = path.with_name("test.en.json").read_text()
+    with pytest.raises(UserError, match=r"first\.pt: of another run \(seed 1, here 2\)"):
+        predict_templates(**given | {"identity": seed | {"seed": 2}}, output=path)
     second = torch.load(models / "second.pt")
     second |= {"run": seed, "template_model": second["template_model"] | {"training": "this"}}
     torch.save(second, tmp_path / "second.pt")

@@ -1,6 +1,7 @@
 import csv
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.valid_bleu import valid_bleu
+from synmask.processor import CPU
 
 KEEP = 2
 DOCS = Path(__file__).parents[2] / "docs/workflow.md"
@@ -265,6 +267,7 @@ def test_progress_and_summary(corpus, tmp_path, settings, capsys):
     assert summary["epochs"] == 3
     assert summary["workers"] == 1
     assert summary["parameters"] > 1000
+    assert summary["operators"] == (None if torch.cuda.is_available() else asdict(CPU))
 
 
 def test_the_loss_falls(corpus, tmp_path, settings):
