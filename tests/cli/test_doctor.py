@@ -2,13 +2,15 @@
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from synmask.pipeline.cli import doctor, main
-from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all, read_published
 from synmask.pipeline.workflow.slurm import Site
+from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
 TRAIN, DEV = "data/aspec/train.txt", "data/aspec/dev.txt"
@@ -19,9 +21,17 @@ def origins(*paths, **mirrors):
     return {path: doctor._origin(config, path) for path in paths}
 
 
+def sinfo(folder, monkeypatch, command):
+    """A `sinfo` that is found before SLURM's own."""
+    (folder / "sinfo").write_text(f"#!/bin/sh\n{command}\n")
+    (folder / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+
+
 def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_path, capsys):
     nowhere = tmp_path / "nowhere"
     (tmp_path / "mine.yaml").write_text(f"mirrors: {{multi30k: {nowhere}, corenlp: {nowhere}}}\n")
+    sinfo(tmp_path, monkeypatch, "exit 1")
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SystemExit, match="1"):
@@ -30,6 +40,23 @@ def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_pat
     assert "TO DO  no java for CoreNLP: install default-jdk-headless\n" in output
     assert f"TO DO  cannot be reached: {nowhere}: download on" in output
     assert "TO DO  no sbatch, squeue, scancel on PATH" in output
+    assert "TO DO  what trainings ask for is not compared: `sinfo -p " in output
+    assert "good   no licensed data is missing\n" in output
+    assert " are needed for models still to come" in output
+
+
+def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
+    for name in ("config", "config.yaml", "workflow"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("mirrors: {multi30k: nowhere, corenlp: nowhere}\n")
+    config = load(read_all(project_files(ROOT)), [])
+    for path in map(Path, Targets(config, read_published(config.published)).downloads("multi30k-small")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    with suppress(SystemExit):  # a machine may lack Java
+        main(["doctor", "multi30k-small", "--configfile", "mine.yaml"])
+    assert "good   all that can be downloaded is here\n" in capsys.readouterr().out
 
 
 def test_what_is_licensed_is_named():
@@ -73,9 +100,7 @@ def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsy
 
 
 def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
-    (tmp_path / "sinfo").write_text("#!/bin/sh\necho '512000 64 gpu:2'\n")
-    (tmp_path / "sinfo").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    sinfo(tmp_path, monkeypatch, "echo '512000 64 gpu:v100:2'")
     config = load(read_all(project_files(ROOT)), [])
     fits = config.corpora["demo"].resources
     large = fits.model_copy(update={"mem_mb": 900000})
@@ -89,7 +114,10 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
         False,
         "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
     )
-    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    gpu = fits.model_copy(update={"gpus": 1})
+    assert doctor._nodes(Site(gpu_model="v100"), {key: gpu}, is_set_in)[0]
+    assert not doctor._nodes(Site(gpu_model="a100"), {key: gpu}, is_set_in)[0]
+    sinfo(tmp_path, monkeypatch, "exit 1")
     assert doctor._nodes(Site(), {key: fits}, is_set_in) == (
         False,
         "what trainings ask for is not compared: `sinfo -p gpu` shows no node",
