@@ -224,19 +224,25 @@ def _module(file):
     return file.rpartition("src/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _commands(output):
-    """The words of each `synmask VERB …` of a dry run with -p → the files that its rule names."""
-    found, named = {}, []
+class _Job:
+    """A job of a dry run, with the files that its rule names."""
+
+    def __init__(self):
+        self.input, self.output, self.log = [], [], []
+
+
+def _jobs(output):
+    """The words of each `synmask VERB …` of a dry run with -p → its job."""
+    found, job = {}, _Job()
     for line in map(str.strip, output.splitlines()):
+        kind, _, files = line.partition(": ")
         if line.startswith(("rule ", "localrule ")):
-            named = []
-        elif line.startswith(("input: ", "output: ", "log: ")):
-            named += line.split(": ", 1)[1].split(", ")
+            job = _Job()
+        elif kind in vars(job):
+            getattr(job, kind).extend(files.split(", "))
         elif line.startswith("Shell command: ") and "synmask " in line:
             words = shlex.split(line[line.index("synmask ") :])
-            found[_command(itertools.takewhile(lambda word: word not in ("2>", ">>", ">"), words[1:]))] = (
-                named
-            )
+            found[_command(itertools.takewhile(lambda word: word not in ("2>", ">>", ">"), words[1:]))] = job
     return found
 
 
@@ -252,16 +258,16 @@ def _check_read(project, target):
     """Compare the files of the project that steps have read with those that their rules name; the verbs.
 
     A rule that names a folder names what is in it; checkpoints/ and train.log belong to the train.json beside
-    them, the other forms of a table to its Markdown.
+    them, the other forms of a table to its Markdown. A step reads something of each job whose files it names.
     """
-    commands, verbs = _commands(project.snakemake("-np", "--forceall", target).output), set()
+    jobs, verbs = _jobs(project.snakemake("-np", "--forceall", target).output), set()
+    maker = {file: job for job in jobs.values() for file in job.output}
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
-        if (
-            named := commands.get(_command(found["words"][1:]))
-        ) is None:  # of another target or configuration
+        if (job := jobs.get(_command(found["words"][1:]))) is None:  # of another target or configuration
             continue
         read = {str(Path(file).relative_to(project.folder)) for file in found["read"] if os.path.isfile(file)}
+        named = [*job.input, *job.output, *job.log]
         known = tuple(f"{name}/" for name in named)
         others = {
             file
@@ -271,6 +277,9 @@ def _check_read(project, target):
             and str(Path(file).with_suffix(".md")) not in named
         }
         assert not others, (found["words"], others)
+        makers = {maker.get(file) for file in read}
+        unread = [file for file in job.input if file in maker and maker[file] not in makers]
+        assert not unread, (found["words"], unread)
         verbs.add(found["words"][1])
     return verbs
 

@@ -131,7 +131,7 @@ def test_the_steps_enter_their_sources_alone(understood, check_loaded):
     }  # fmt: skip
 
 
-def test_the_steps_read_no_file_that_their_rules_do_not_name(understood, check_read):
+def test_the_steps_read_what_their_rules_name(understood, check_read):
     assert check_read(understood, "nlu-demo") >= {
         "encode-task",
         "annotate-task",

@@ -203,6 +203,8 @@ def test_annotations_are_for_systems_that_read_them(jobs):
     files = [f"{pair}syntax.{split}.{{source}}.npy" for split in splits]
     assert ours.annotations(wildcards(system="pascal"), *splits) == files
     assert ours.annotations(wildcards(system="grammar"), *splits) == []
+    assert ours.annotations(wildcards(system="lisa"), *splits, training=True) == files
+    assert ours.annotations(wildcards(system="lisa"), *splits) == []  # its head attends by its own prediction
     task = {"benchmark": "glue", "task": "mnli"}
     assert ours.task_syntax(wildcards(system="roberta", **task), *splits) == []
     stem = "results/{benchmark}/{task}/ids/syntax."

@@ -41,7 +41,7 @@ rule glue_task:
 rule encode_task:
     input:
         tsv=TASK / "{part}.tsv",
-        vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
+        vocabulary=JOBS.vocabulary_files,
     output:
         TASK / "ids/{part}.npz",
     log:

@@ -55,7 +55,7 @@ rule annotate_task:
     input:
         tsv=TASK / "{part}.tsv",
         data=TASK / "ids/{part}.npz",
-        vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
+        vocabulary=JOBS.vocabulary_files,
         parses=JOBS.parse_files,
     output:
         syntax=TASK / "ids/syntax.{part}.npy",

@@ -4,7 +4,7 @@
 rule train:
     input:
         data=rules.binarise.output,
-        annotations=given(JOBS.annotations, *TRAINED),
+        annotations=given(JOBS.annotations, *TRAINED, training=True),
         templates=given(
             JOBS.if_templated,
             TEMPLATES / "train.{target}",

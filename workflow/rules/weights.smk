@@ -118,7 +118,7 @@ rule pretrain:
 rule encode_parses:
     input:
         parses=JOBS.continued_parses,
-        weights=JOBS.weights_files,
+        vocabulary=JOBS.vocabulary_files,
     output:
         data=WEIGHTS / "ids/{split}.npz",
         syntax=WEIGHTS / "ids/syntax.{split}.npy",

@@ -14,6 +14,7 @@ class GuideOptions(Section):
 
     options: ClassVar[type[method_options.GuideOptions]] = method_options.GuideOptions
     reads: ClassVar[frozenset[str]] = frozenset()
+    parses_itself: ClassVar[bool] = False
     induces: ClassVar[frozenset[str]] = frozenset()
     templates: ClassVar[bool] = False  # whether it reads templates of the target, which a model predicts
     roberta: ClassVar[bool] = False
@@ -80,7 +81,7 @@ def _section(options: type[method_options.GuideOptions]) -> type[GuideOptions]:
     }
     section = create_model(options.__name__, __base__=GuideOptions, __module__=__name__, **keys)
     section.options, section.reads, section.induces = options, options.reads, options.induces
-    section.roberta = options.roberta
+    section.parses_itself, section.roberta = options.parses_itself, options.roberta
     return section
 
 

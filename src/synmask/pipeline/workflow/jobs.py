@@ -198,10 +198,11 @@ class Jobs:
         """The options class of a system's guide: what it reads and induces."""
         return self.config.systems[wildcards.system].kind
 
-    def annotations(self, wildcards: Wildcards, *splits: str) -> list[str]:
-        """The annotations of these splits, if the system reads any."""
+    def annotations(self, wildcards: Wildcards, *splits: str, training: bool = False) -> list[str]:
+        """The annotations of these splits, if the system reads any: in training, or else in decoding."""
+        guide = self.guide(wildcards)
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
-        return files if self.guide(wildcards).reads else []
+        return files if guide.reads and (training or not guide.parses_itself) else []
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
@@ -284,6 +285,9 @@ class Jobs:
 
     def weights_files(self, wildcards: Wildcards) -> list[str]:
         return [filled(path, weights=self.weights(wildcards)) for path in MODEL]
+
+    def vocabulary_files(self, wildcards: Wildcards) -> list[str]:
+        return [filled(path, weights=self.weights(wildcards)) for path in VOCABULARY]
 
     def fetched_weights(self, wildcards: Wildcards) -> str | list[str]:
         """The files, or the user's folder, of weights in Hugging Face's format."""
