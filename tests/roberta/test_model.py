@@ -22,12 +22,13 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.roberta.encode import encode_examples, joined
+from synmask.pipeline.roberta.encode_text import encode_text
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.finetune import FineTuning, model_outputs
 from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.predict import predict, read_tuned
-from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
+from synmask.pipeline.roberta.pretrain import Pretraining, pretrain
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn

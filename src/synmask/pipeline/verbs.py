@@ -46,7 +46,7 @@ STEPS = {
         "demo-text": "corpora.demo.nlu_tasks:write_text",
         "convert-roberta": "roberta.huggingface:convert_huggingface",
         "learn-gpt2-bpe": "text.gpt2:learn_files",
-        "encode-text": "roberta.pretrain:encode_text",
+        "encode-text": "roberta.encode_text:encode_text",
         "pretrain": "roberta.pretrain:pretrain",
         "encode-parses": "roberta.encode:encode_parses",
         "continue-pretraining": "roberta.continued:continue_pretraining",

@@ -58,7 +58,8 @@ def translate(
     Raises:
         UserError: as for `Translator`.
     """
-    from synmask.pipeline.syntax.corenlp import corenlp_parser, tokeniser_jars
+    from synmask.pipeline.config.loading import tokeniser_jars
+    from synmask.pipeline.syntax.corenlp import corenlp_parser
     from synmask.pipeline.text.lines import answer
     from synmask.pipeline.translation.translate import Translator
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import CountOption
 from synmask.pipeline.config.base import sides
-from synmask.pipeline.config.loading import check_named, laid_over
+from synmask.pipeline.config.loading import check_named, laid_over, tokeniser_jars
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.owner import check_part
@@ -83,7 +83,6 @@ def tree(
 
 def _parsed(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, "Parse"]:
     """Label → the tree that a model induces for raw text."""
-    from synmask.pipeline.syntax.corenlp import tokeniser_jars
     from synmask.pipeline.syntax.parses import Parse
     from synmask.pipeline.translation.parse import parse_text
 

@@ -2,11 +2,11 @@
 
 import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmask.pipeline.config.base import Section, merge
+from synmask.pipeline.config.base import WITH_JARS, Section, merge
 from synmask.pipeline.config.blame import COMMON, user_error
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.faults import Fault, check_known, nearest, validated
@@ -75,6 +75,17 @@ def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[
         )
     values = read_all(files)
     return load(values, files), values, files
+
+
+def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
+    """A function from tokeniser to the jars it needs; reads the configuration only for some."""
+
+    def jars(tokeniser: str) -> list[Path]:
+        if tokeniser not in WITH_JARS:
+            return []
+        return [Path(jar) for jar in laid_over(configfile)[0].tokeniser_jars(tokeniser)]
+
+    return jars
 
 
 def check_named(config: Config, path: Path, kind: str, name: str) -> None:

@@ -1,9 +1,8 @@
 """Pre-train a small RoBERTa as a masked language model, with fairseq's own task and objective."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, TrainingOptions
+from synmask.pipeline.arguments import BY_HAND, Identity, Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
-from synmask.pipeline.text import gpt2
-from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary, write_binary
+from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
@@ -137,38 +135,6 @@ def _widen(model: GuidedRoberta, factor: float) -> None:
         for weight in model.parameters():
             if weight.dim() == 2:
                 weight.mul_(factor)
-
-
-def _documents(paths: Sequence[Path], split: str) -> list[str]:
-    """The lines of all files, with one empty line between two documents."""
-    lines = (line for path in paths for line in (*read_lines(path), ""))
-    documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
-    if not documents:
-        raise UserError(f"{' '.join(map(str, paths))}: no text; give --{split} a file with some")
-    return [line for document in documents for line in ("", *document)][1:]
-
-
-def encode_text(*, train: OneOrMore[Path], valid: OneOrMore[Path], weights: Path, output: Path) -> None:
-    """Write text as ids, for `pretrain`.
-
-    An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
-    one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
-
-    Args:
-        train: Plain text files to train on.
-        valid: Plain text files to validate on.
-        weights: Folder with encoder.json, vocab.bpe and dict.txt.
-        output: Folder for {train,valid}.{bin,idx}.
-
-    Raises:
-        UserError: a split has no text.
-    """
-    dictionary = read_dictionary(weights / "dict.txt")
-    texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}
-    for split, lines in texts.items():
-        pieces = gpt2.encode(lines, weights)
-        rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
-        write_binary(output / split, map(torch.tensor, rows), len(dictionary), split)
 
 
 def pretrain(

@@ -14,20 +14,16 @@ from tqdm import tqdm
 
 from synmask.pipeline import files
 from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
-from synmask.pipeline.config.base import WITH_JARS, Language
+from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.languages import shortest
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
+from synmask.pipeline.text.escapes import unescaped
 
 PROGRESS_SECONDS = 10.0  # seconds between two states of the progress bar
-MOSES_ESCAPES = {
-    "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
-    "&amp;": "&",
-}  # fmt: skip
-MOSES_ESCAPE = re.compile("|".join(MOSES_ESCAPES))
 
 Answers = dict[int, list[str]]  # line number → ["ok", tree, heads] or ["failed", why]
 
@@ -118,17 +114,6 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
     return parse
 
 
-def tokeniser_jars(configfile: Sequence[Path]) -> Callable[[str], list[Path]]:
-    """A function from tokeniser to the jars it needs; reads the configuration only for some."""
-
-    def jars(tokeniser: str) -> list[Path]:
-        if tokeniser not in WITH_JARS:
-            return []
-        return [Path(jar) for jar in laid_over(configfile)[0].tokeniser_jars(tokeniser)]
-
-    return jars
-
-
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
     words = unescaped(tokens)
@@ -137,11 +122,6 @@ def parser_words(tokens: Sequence[str], language: str) -> list[str]:
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):
                 words[before], words[before + 1] = words[before][:-1], words[before][-1] + word
     return words
-
-
-def unescaped(tokens: Sequence[str]) -> list[str]:
-    """Moses tokens without escapes."""
-    return [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
 
 
 def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:

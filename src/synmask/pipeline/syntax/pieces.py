@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from synmask.pipeline.files import UserError, read_lines
-from synmask.pipeline.syntax.corenlp import unescaped
 from synmask.pipeline.syntax.treebank import FLAT
+from synmask.pipeline.text.escapes import unescaped
 
 NO_INDEX = -1
 BOM = "\ufeff"  # inside a text a space without width

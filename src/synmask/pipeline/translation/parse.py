@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from synmask.pipeline.arguments import BY_HAND, CountOption, Identity, Threads, on_gpus
+from synmask.pipeline.config.loading import tokeniser_jars
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
 from synmask.pipeline.owner import check_owner, record
-from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown

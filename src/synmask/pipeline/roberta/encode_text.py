@@ -1,0 +1,44 @@
+"""Text as ids, for pre-training."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import torch
+
+from synmask.pipeline.arguments import OneOrMore
+from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.text import gpt2
+from synmask.pipeline.training.binarise import read_dictionary, write_binary
+
+
+def encode_text(*, train: OneOrMore[Path], valid: OneOrMore[Path], weights: Path, output: Path) -> None:
+    """Write text as ids, for `pretrain`.
+
+    An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
+    one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
+
+    Args:
+        train: Plain text files to train on.
+        valid: Plain text files to validate on.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
+        output: Folder for {train,valid}.{bin,idx}.
+
+    Raises:
+        UserError: a split has no text.
+    """
+    dictionary = read_dictionary(weights / "dict.txt")
+    texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}
+    for split, lines in texts.items():
+        pieces = gpt2.encode(lines, weights)
+        rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), split)
+
+
+def _documents(paths: Sequence[Path], split: str) -> list[str]:
+    """The lines of all files, with one empty line between two documents."""
+    lines = (line for path in paths for line in (*read_lines(path), ""))
+    documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
+    if not documents:
+        raise UserError(f"{' '.join(map(str, paths))}: no text; give --{split} a file with some")
+    return [line for document in documents for line in ("", *document)][1:]
