@@ -137,6 +137,8 @@ def test_words_and_layout_are_no_code(file):
         ("if TYPE_CHECKING:\n    import pandas\nx = 1", "x = 1"),
         ('def f(x):\n    raise UserError(f"{x}: bad")', 'def f(x):\n    raise UserError("no")'),
         ('def f(x):\n    why = f"bad {x}"\n    raise E(f"{why}!")', 'def f(x):\n    raise E("bad")'),
+        ('def f(x):\n    why = "a" if x else "b"\n    raise E(f"{why}!")', 'def f(x):\n    why = "c" if x else "d"\n    raise E(f"{why}!")'),
+        ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "other words", gt=0)'),
         ('print("one", file=sys.stderr)', 'print(f"another {1}", file=sys.stderr)'),
         ("class A(E):\n    pass", 'class A(E):\n    """An error."""'),
     ],
@@ -157,6 +159,9 @@ def test_what_is_equal(one, other):
         ("print('one')", "print('two')"),
         ("class A:\n    x: ClassVar[int] = 1", "class A:\n    x: int = 1"),
         ("class A:\n    x: int\n    y: int", "class A:\n    y: int\n    x: int"),
+        ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "one", gt=1)'),
+        ('class A:\n    x: int = option(1, "one")', 'class A:\n    x: int = option(2, "one")'),
+        ('def f(x):\n    y = "a" if x else "b"\n    return y', 'def f(x):\n    y = "a" if x else "c"\n    return y'),
         ("def f():\n    global x\n    x = 'a'", "def f():\n    global x\n    x = 'b'"),
         ("def f():\n    class A:\n        x = 'a'\n    return A", "def f():\n    class A:\n        x = 'b'\n    return A"),
         ("raise E(1)", "raise E(2)"),
@@ -380,7 +385,7 @@ def test_the_steps_of_the_demo_enter_their_sources_alone(built, check_loaded):
 
 
 @pytest.mark.xdist_group("demo")
-def test_the_steps_of_the_demo_read_no_file_that_their_rules_do_not_name(built, check_read):
+def test_the_steps_of_the_demo_read_what_their_rules_name(built, check_read):
     verbs = check_read(built, "results/report.html")
     assert verbs >= {"train", "average", "decode", "parse", "score-run", "table", "report"}
 

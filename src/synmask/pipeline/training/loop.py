@@ -36,7 +36,7 @@ from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.compat_fairseq import ending_readers
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.memory import Peaks, save_memory
-from synmask.pipeline.training.progress import Progress
+from synmask.pipeline.training.progress import Log, Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.trainer import join, leave
@@ -200,6 +200,7 @@ class _Loop:
     def __init__(self, trainer: Trainer, job: _Job, rank: int) -> None:
         self.trainer, self.job, self.stage, self.rank = trainer, job, job.stage, rank
         self.master = trainer.is_data_parallel_master
+        self.log = Log(job.run, self.master)
         self.history: list[dict[str, Any]] = []
         self.attempts: list[dict[str, Any]] = []  # before this call
         self.update_freq = trainer.cfg.optimization.update_freq[0]
@@ -233,10 +234,8 @@ class _Loop:
             state = self.trainer.load_checkpoint(str(self.job.start))
         self.history, self.attempts = state["history"], state.get("attempts", [])
         epoch, partial = len(self.history) + 1, state["partial"]
-        where = (
-            f"update {self.trainer.get_num_updates()} in epoch {epoch}" if partial else f"epoch {epoch - 1}"
-        )
-        self._say(f"resuming after {where} of {self.stage.epochs}")
+        update = self.trainer.get_num_updates() if partial else None
+        self.log.resuming(epoch, self.stage.epochs, update)
         batches = self.trainer.get_train_iterator(epoch)
         if partial:
             # Workers take turns within an update, so its batches do not depend on their number.
@@ -252,7 +251,7 @@ class _Loop:
         started = time.perf_counter() - (partial["seconds"] if partial else 0.0)
         self.trainer.begin_epoch(epoch)
         groups = iterators.GroupedIterator(batches.next_epoch_itr(), self.update_freq)
-        progress = Progress(self._say, epoch, self.stage.epochs, len(groups), self.history, started)
+        progress = Progress(self.log.say, epoch, self.stage.epochs, len(groups), self.history, started)
         with metrics.aggregate(new_root=True) as totals:
             if partial:
                 totals.load_state_dict(partial["totals"])
@@ -377,12 +376,6 @@ class _Loop:
             "commit": self.commit,
         }
         if summary.get("diverged"):
-            self._say(f"diverged: {summary['diverged']}; its scores are marked")
+            self.log.diverged(summary["diverged"])
         done = {"summary": summary, "history": self.history, "stamp": self.job.stamp}
         checkpoints.save(self.job.checkpoints / checkpoints.FINISHED, done)
-
-    def _say(self, text: str) -> None:
-        """Print one line with system and seed, since several trainings may share a terminal."""
-        if self.master:
-            with suppress(OSError):  # a full disk or a closed pipe must not end a training
-                print(f"{'/'.join(self.job.run.parts[-2:])}  {text}", file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 """The essence of a source file: what it computes, without its prose and its layout.
 
-For Python, that is the syntax tree without docstrings, comments, annotations, imports of modules that do not
-count, and the texts of messages; for C++ and Java, all tokens but comments; for other files, the whole text.
+For Python, that is the syntax tree without docstrings, comments, annotations, imports of modules that do
+not count, texts of messages, and descriptions of options; for C++ and Java, all tokens but comments; for
+other files, the whole text.
 """
 
 import ast
@@ -119,6 +120,8 @@ class Essence(ast.NodeTransformer):
             return self.generic_visit(ast.Expr(node.target))
         names = {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
         node.annotation = ast.Constant(sorted(names & IN_CLASSES))
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "option":
+            del node.value.args[1:]  # the description of an option of a guide
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -182,4 +185,6 @@ def _is_printed_note(node: ast.AST) -> bool:
 
 
 def _is_text(node: ast.AST) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) and _is_text(node.orelse)
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
