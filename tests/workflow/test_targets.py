@@ -11,7 +11,7 @@ from snakemake.iocontainers import Wildcards
 from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.paths import any_of
-from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.jobs import TRAINED_BY, Jobs
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
@@ -194,6 +194,17 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
     assert ours.resource(wildcards(corpus="demo", system="grammar"), "threads") == 3
     assert ours.resource(wildcards(benchmark="nlu-demo", task="predicate"), "threads") == 5
     assert ours.resource(wildcards(weights="roberta-demo"), "threads") == 7
+
+
+@pytest.mark.parametrize("rule", TRAINED_BY)
+def test_what_identifies_a_training_is_what_its_rule_gives_it(rule):
+    verb, settings, guided = TRAINED_BY[rule]
+    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    text = re.search(rf"^(?:use )?rule (?:\w+ as )?{rule}(?: with)?:\n(.*?)(?=\n\n\n|\Z)", text, re.S | re.M)[
+        1
+    ]
+    assert f'code=given(JOBS.code, "{verb}"{"" if guided else ", guided=False"})' in text
+    assert f"settings=JOBS.{settings}," in text
 
 
 def test_annotations_are_for_systems_that_read_them(jobs):

@@ -1,6 +1,5 @@
 # The configuration, and short names for what rules ask of the library (src/synmask/pipeline/workflow).
 import glob
-import json
 import os
 import shlex
 import sys
@@ -215,14 +214,9 @@ def why(number):
 
 def half_done_trainings():
     """Trainings to be run that other code has half done, in one line."""
-
-    def stamp(job):
-        seed = job.params.get("seed") or job.wildcards.seed
-        return {"settings": json.loads(job.params.settings), "seed": int(seed), "code": job.params.code}
-
     jobs = [job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS]
-    runs = [(Path(os.path.dirname(job.output[0])), partial(stamp, job)) for job in jobs]
-    return half_done.line(runs, CONFIG.any_code)
+    runs = ((os.path.dirname(job.output[0]), partial(JOBS.stamp, job.wildcards, job.rule.name)) for job in jobs)
+    return half_done.line(((Path(run), stamp) for run, stamp in runs), CONFIG.any_code)
 
 
 def check_free(target):

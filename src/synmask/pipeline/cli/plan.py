@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +16,9 @@ from synmask.pipeline.display import aligned
 from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, below_results, filled
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.parameters import count_parameters
+from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total, used_parameters
-from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.jobs import Jobs, Values
 from synmask.pipeline.workflow.trainings import Training, parsed_tasks, trainings
 
 ROWS = {  # rules that train → the folder of the trainings in a row
@@ -56,6 +58,8 @@ def plan(
     config, targets, _ = configured(target, [path for path in configfile if path.suffix])
     for line in [*lines(rows_of(config, targets), gpus), *parsing_lines(config, targets)]:
         print(line)
+    if message := half_done_trainings(config, targets):
+        print(f"half done  {message}")
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,16 @@ def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         files = sum(len(config.task_parses(benchmark, task, part)) for part in parts)
         hours = f"{count / (PARSED_A_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences in {files} files: {hours}"
+
+
+def half_done_trainings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> str:
+    """Trainings of the targets that other code has half done, in one line."""
+    jobs = Jobs(config)
+    begun = (
+        (results / below_results(job.folder), partial(jobs.stamp, Values(job.wildcards), job.rule))
+        for job in trainings(config, targets)
+    )
+    return half_done.line(begun, config.any_code)
 
 
 HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk", "working")

@@ -1,5 +1,6 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, RunSettings, System
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
+from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.sources import Modules, contents, digest
 
@@ -21,6 +23,12 @@ class Wildcards(Protocol):
     def __getattr__(self, name: str) -> str: ...
 
     def get(self, name: str, default: str | None = None) -> str | None: ...
+
+
+class Values(dict[str, str]):
+    """Wildcards where there is no Snakemake."""
+
+    __getattr__ = dict.__getitem__
 
 
 WildcardsFunction = Callable[[Wildcards], Any]
@@ -38,6 +46,15 @@ UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
+
+# Rules that train → their verb, the method that gives their settings, and whether the model has a guide.
+TRAINED_BY = {
+    "train_templates": ("train", "template_settings", False),
+    "train": ("train", "run_settings", True),
+    "pretrain": ("pretrain", "pretraining_settings", True),
+    "continue_pretraining": ("continue-pretraining", "pretraining_settings", True),
+    "finetune": ("finetune", "finetuning_settings", True),
+}
 
 
 def for_attempt(amount: int, attempt: int) -> int:
@@ -210,6 +227,13 @@ class Jobs:
 
     def _training(self, wildcards: Wildcards) -> RunSettings:
         return self._run_settings(*_run_of(wildcards))
+
+    def stamp(self, wildcards: Wildcards, rule: str) -> Stamp:
+        """What identifies the training of a job but for its data, which need not be there yet."""
+        verb, settings, guided = TRAINED_BY[rule]
+        seed = wildcards.get("seed") or self.pretraining(wildcards).seed
+        code = self.code(wildcards, verb, guided=guided)
+        return {"settings": json.loads(getattr(self, settings)(wildcards)), "seed": int(seed), "code": code}
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
