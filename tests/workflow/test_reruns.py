@@ -115,6 +115,31 @@ def new_guide(project):
     project.config["systems"]["near"] = {"label": "Near", "guide": "near"}
 
 
+def new_key(line):
+    """An edit of the code: one more key with a default, below this one."""
+    return replaced("pipeline/config/sections.py", line, f"{line}\n    another: int = 1")
+
+
+def new_page(project):
+    """A page of its own: a rule, its verb, and its module."""
+    rule = """
+
+rule another_page:
+    output:
+        RESULTS / "another.html",
+    params:
+        code=given(JOBS.code, "another-page"),
+    shell:
+        "synmask another-page --output {output:q}"
+"""
+    replaced(
+        "pipeline/verbs.py", '"Figures": {', '"Figures": {\n        "another-page": "reporting.another:page",'
+    )(project)
+    (project.folder / "src/synmask/pipeline/reporting/another.py").write_text("def page(*, output): pass\n")
+    with open(project.folder / "workflow/rules/report.smk", "a") as file:
+        file.write(rule)
+
+
 def new_corpus(project):
     project.config["corpora"]["another"] = copy.deepcopy(project.config["corpora"]["mine"])
 
@@ -130,6 +155,7 @@ EDITS = {
     "an option of the system `grammar`": set_to(7, "systems", "grammar", "options", "conv_kernel"),
     "`corpora.demo.decoding.beam`": set_to(4, "corpora", "demo", "decoding", "beam"),
     "`decoding.length_penalty`, of all corpora": set_to(0.9, "decoding", "length_penalty"),
+    "the title of an experiment": set_to("Other", "experiments", "demo", "title"),
     "the title of one table": set_to("Other", "tables", "demo-cost", "title"),
     "a system's label": set_to("Other", "systems", "grammar", "label"),
     "`benchmarks.nlu-demo.finetuning.lr`": set_to(0.002, "benchmarks", "nlu-demo", "finetuning", "lr"),
@@ -141,7 +167,10 @@ EDITS = {
     "one system more in an experiment": set_to(["transformer", "grammar", "pascal"], "experiments", "demo", "systems"),
     "a new system, in no experiment": copied_system("another"),
     "a new corpus, in no experiment": new_corpus,
-    "a new table, not asked for": new_table,
+    "a new table of an experiment's runs": new_table,
+    "a new page, not asked for": new_page,
+    "a new key of corpora, with a default": new_key('    pairs: dict[base.Split, Pairs] = key("how many there must be: a number, or [least, most]", {})'),
+    "a new key of `decoding`, with a default": new_key('    max_tokens: base.Count = key("source tokens per batch", 8000)'),
     "your own text, newer, the same bytes": own_file("train.de", seconds=60),
     "your own text, older, other bytes": own_file("train.de", "andere Wörter\n" * 40, seconds=-60),
     "one line more in your own treebank": own_file("valid.trees", "(S (N a) (N b))\n" * 20, seconds=60),
@@ -158,6 +187,7 @@ EDITS = {
     "the tokeniser's code": appended("pipeline/text/tokenise.py"),
     "code of BPE": appended("pipeline/text/bpe.py"),
     "code of the training loop": appended("pipeline/training/loop.py"),
+    "CoreNLP's code, of which nothing is asked": appended("pipeline/syntax/corenlp.py"),
     "code of the search": replaced("pipeline/translation/beam.py", "MAX_TOKENS = 200", "MAX_TOKENS = 201"),
     "code of BLEU": appended("pipeline/evaluation/bleu.py"),
     "code of PARSEVAL": appended("pipeline/evaluation/parseval.py"),
