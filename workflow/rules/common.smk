@@ -215,8 +215,8 @@ def why(number):
 def half_done_trainings():
     """Trainings to be run that other code has half done, in one line."""
     jobs = [job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS]
-    runs = ((os.path.dirname(job.output[0]), partial(JOBS.stamp, job.wildcards, job.rule.name)) for job in jobs)
-    return half_done.line(((Path(run), stamp) for run, stamp in runs), CONFIG.any_code)
+    runs = [(Path(job.output[0]).parent, partial(JOBS.stamp, job.wildcards, job.rule.name)) for job in jobs]
+    return half_done.line(runs, CONFIG.any_code)
 
 
 def check_free(target):

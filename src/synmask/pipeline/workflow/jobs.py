@@ -229,7 +229,7 @@ class Jobs:
         return self._run_settings(*_run_of(wildcards))
 
     def stamp(self, wildcards: Wildcards, rule: str) -> Stamp:
-        """What identifies the training of a job but for its data, which need not be there yet."""
+        """The stamp of a job's training, without the data, which may not exist yet."""
         verb, settings, guided = TRAINED_BY[rule]
         seed = wildcards.get("seed") or self.pretraining(wildcards).seed
         code = self.code(wildcards, verb, guided=guided)
