@@ -65,8 +65,8 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        if fault := terminal.misread(sys.argv[1:]) or terminal.unreadable(sys.argv[1:]):
-            sys.exit(fault)
+        if problem := terminal.config_problem(sys.argv[1:]) or terminal.configfile_problem(sys.argv[1:]):
+            sys.exit(problem)
         set_user_and_cache()
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
@@ -82,7 +82,7 @@ class LogHandler(LogHandlerBase):
         plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
         colour = {"no_color": True} if common.nocolor else {}
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
-        self.run = WorkflowRun(touching=terminal.touches(sys.argv[1:]))
+        self.run = WorkflowRun(touching=terminal.is_touch(sys.argv[1:]))
         self.live, self.ended = None, threading.Event()
         self.executing = False
         self.handlers = {
@@ -98,7 +98,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         event = getattr(record, "event", None)
-        if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
+        if event == LogEvent.ERROR and (line := terminal.missing_file(record.getMessage())):
             record.msg, record.args = line, None
         if self.plain_handler:
             if event == LogEvent.JOB_INFO:
@@ -126,7 +126,7 @@ class LogHandler(LogHandlerBase):
                     self.live.stop()
                 try:
                     for line in self._ending():
-                        self._say(line)
+                        self._print(line)
                 except Exception:  # Snakemake swallows all that `close` raises
                     traceback.print_exc()
         super().close()
@@ -135,10 +135,10 @@ class LogHandler(LogHandlerBase):
         if not self.run.counts:
             return []
         if self.common_settings.dryrun:
-            return [*terminal.forecast(self.run.counts)]
+            return [*terminal.dry_run_lines(self.run.counts)]
         return [f"{head:<8} {words}" for head, words in self.run.ending()]
 
-    def _say(self, text: str, style: str | None = None) -> None:
+    def _print(self, text: str, style: str | None = None) -> None:
         self.console.print(text, style=style, soft_wrap=True)
 
     def _text(self, record: LogRecord) -> None:
@@ -148,13 +148,13 @@ class LogHandler(LogHandlerBase):
             self.run.log = os.path.relpath(text.removeprefix("Complete log(s): "))
         elif text.startswith(INTERRUPTED):
             self.run.interrupted = True
-            self._say("stopping: trainings save where they are")
+            self._print("stopping: trainings save where they are")
         elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
             pass  # workflow/compat_slurm.py prints it, with the job's new request
         elif record.levelno < WARNING and self.executing and not text.startswith(SHOWN_PREFIXES):
             pass
         elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):
-            self._say(text)
+            self._print(text)
 
     def _started(self, record: Any) -> None:
         self.executing = True
@@ -163,11 +163,11 @@ class LogHandler(LogHandlerBase):
         """The number of jobs per rule."""
         self.run.counts = {rule: count for rule, count in record.stats.items() if rule != "total"}
         if not self.common_settings.dryrun:
-            for line in terminal.expected(self.run.counts):
-                self._say(line)
+            for line in terminal.expected_work(self.run.counts):
+                self._print(line)
             if self.console.is_terminal and not self.console.is_dumb_terminal:
                 self._go_live()
-            threading.Thread(target=self._look, daemon=True).start()
+            threading.Thread(target=self._watch, daemon=True).start()
 
     def _begun(self, record: Any) -> None:
         self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
@@ -175,12 +175,12 @@ class LogHandler(LogHandlerBase):
     def _finished(self, record: Any) -> None:
         job = self.run.finish(record.job_id)
         for note in self.run.notes(job) if job else ():
-            self._say(note)
+            self._print(note)
         message = self.run.finish_message(job) if job else None
         if message and self.live is None:
-            self._say(f"{self.run.whole() if job.training else self.run.progress()}: {message}")
+            self._print(f"{self.run.full_progress() if job.training else self.run.progress()}: {message}")
         elif message and job.training:
-            self._say(message)
+            self._print(message)
 
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
@@ -198,16 +198,16 @@ class LogHandler(LogHandlerBase):
         """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""
         rules = ", ".join(dict.fromkeys(job["rule_name"] for job in jobs))
         if brief and not brief.startswith("FAILED"):
-            return self._say(brief)
+            return self._print(brief)
         since = self.run.fail([job["jobid"] for job in jobs], rules)
         outputs = [path for job in jobs for path in job["output"]]
-        self._say(brief or terminal.failure(rules, outputs, logs, message, since), None if brief else "red")
+        self._print(brief or terminal.failure(rules, outputs, logs, message, since), None if brief else "red")
 
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""
         text = self.format(record).strip()
         if "CalledProcessError" not in text and not any(words in text for words in SUMMARISED_PREFIXES):
-            self._say(text, "red")
+            self._print(text, "red")
 
     def _go_live(self) -> None:
         from rich.live import Live
@@ -217,17 +217,17 @@ class LogHandler(LogHandlerBase):
         self.live.start()
         self.console.show_cursor(True)  # so that it is visible if Snakemake is killed
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         """Until the end, read the progress of trainings and update the live lines."""
         while not self.ended.wait(READ_SECONDS):
             with self.lock:
                 for job in self.run.in_training:
-                    job.look()
+                    job.read_progress()
                 if self.live and not self.ended.is_set():
-                    self.live.update(picture(self.run, self.console.size.height), refresh=True)
+                    self.live.update(live_lines(self.run, self.console.size.height), refresh=True)
 
 
-def picture(run: WorkflowRun, height: int) -> Any:
+def live_lines(run: WorkflowRun, height: int) -> Any:
     """One line per training, as many as fit, and one for the whole run."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -242,5 +242,5 @@ def picture(run: WorkflowRun, height: int) -> Any:
         left = "" if job.left is None else f"{terminal.duration(job.left)} left"
         table.add_row(job.name, bar, done, job.epoch, left)
     hidden = [f"and {len(jobs) - room} more trainings"] if len(jobs) > room else []
-    now = run.others()
-    return Group(table, *hidden, run.whole() + (f"; now: {now}" if now else ""))
+    now = run.other_rules()
+    return Group(table, *hidden, run.full_progress() + (f"; now: {now}" if now else ""))

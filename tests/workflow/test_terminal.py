@@ -269,17 +269,17 @@ def write(job, epoch, step=None, steps=10, epochs=4, seconds=100.0):
 
 
 def test_progress_is_what_the_training_writes_into_its_log(job):
-    job.look()
+    job.read_progress()
     assert (job.share, job.left, job.name) == (None, None, "demo/de-en/grammar/seed1")
     write(job, 1, 5)
-    job.look()
+    job.read_progress()
     assert job.share == pytest.approx(0.5 / 4)
     assert job.left == pytest.approx(700, abs=2)  # an eighth took 100 seconds
     assert time.monotonic() - job.started == pytest.approx(
         100, abs=2
     )  # although it was heard of a moment ago
     write(job, 2)
-    job.look()
+    job.read_progress()
     assert (job.share, job.epoch) == (0.5, "epoch 2/4")
     assert job.left == pytest.approx(100, abs=2)
 
@@ -287,7 +287,7 @@ def test_progress_is_what_the_training_writes_into_its_log(job):
 def test_the_log_of_an_earlier_training_says_nothing(job):
     write(job, 2)
     os.utime(job.logs[0], (time.time() - 3600,) * 2)
-    job.look()
+    job.read_progress()
     assert job.share is None
 
 
@@ -303,9 +303,9 @@ def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
         now + 100
     )  # 200 seconds in all, as the four that wait and the one that has not said yet
     assert run.left() == pytest.approx((100 + 200 + 4 * 200) / 2)
-    assert run.whole() == "0 of 7 jobs, 0 of 6 trainings, about 9 min 10 s of training left"
+    assert run.full_progress() == "0 of 7 jobs, 0 of 6 trainings, about 9 min 10 s of training left"
     run.finish(0)
-    assert run.whole().startswith("1 of 7 jobs, 1 of 6 trainings, about ")
+    assert run.full_progress().startswith("1 of 7 jobs, 1 of 6 trainings, about ")
     run.counts["train"] = 2
     run.running[1].ends = now + 300
     assert run.left() == pytest.approx(300)  # no less than the longest
@@ -334,7 +334,7 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
 
 def test_a_dry_run_says_what_runs_again_and_why(monkeypatch):
     monkeypatch.setattr(terminal.WORKFLOW, "reasons", lambda: ["train (3): training.lr 0.1 → 0.2"])
-    message = [*terminal.forecast({"train": 3, "average": 3})]
+    message = [*terminal.dry_run_lines({"train": 3, "average": 3})]
     assert message[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
     assert "train (3): training.lr 0.1 → 0.2" in message
 
@@ -344,7 +344,7 @@ def test_a_dry_run_without_hours_says_why(monkeypatch):
         raise UserError("results/x/train.json: no workers in it")
 
     monkeypatch.setattr(terminal.WORKFLOW, "hours", hours)
-    assert "hours unknown: results/x/train.json: no workers in it" in [*terminal.forecast({"train": 1})]
+    assert "hours unknown: results/x/train.json: no workers in it" in [*terminal.dry_run_lines({"train": 1})]
 
 
 def test_what_is_touched_is_not_done(project):

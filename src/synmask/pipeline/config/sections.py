@@ -411,7 +411,7 @@ class Corpus(base.Section):
 class Sweep(base.Section):
     """A setting of an experiment's first system, and the values to try besides those that its systems have.
 
-    Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.expand_sweeps`).
+    Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.complete`).
     """
 
     setting: base.Line = key("of a system: mlm_weight, options.bpe_dim, training.dropout")

@@ -1,4 +1,4 @@
-"""Systems of sweeps, and rows of tables: what entries leave to others."""
+"""The systems of sweeps, and the rows of tables that name none."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def complete(config: Config) -> None:
                 raise Fault(("systems", system), f"experiment {name!r} sweeps to this name; take another")
         for corpus in config.corpora.values():
             if first in corpus.options:
-                left = _left(corpus.options[first], entry.sweep)
-                corpus.options.update(dict.fromkeys(added, left))
+                kept = _kept_options(corpus.options[first], entry.sweep)
+                corpus.options.update(dict.fromkeys(added, kept))
         config.experiments[name] = entry.model_copy(update={"systems": (*entry.systems, *added)})
     for name, table in config.tables.items():
         if table.systems is None:
@@ -37,11 +37,11 @@ def complete(config: Config) -> None:
             config.tables[name] = table.model_copy(update={"systems": tuple(rows)})
 
 
-def _left(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str, dict[str, Any]]:
-    """A corpus' options of a sweep's first system, by direction, that its other systems have, too.
+def _kept_options(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """A corpus' options for the first system of a sweep, by direction, without the swept one.
 
-    A corpus' options lie over a system's: the swept one would win over each value, and those of one guide
-    belong to no other.
+    They override a system's own: the swept option would override each value of the sweep. If the guide itself
+    is swept, none are kept.
     """
     if sweep.setting == "guide":
         return {}

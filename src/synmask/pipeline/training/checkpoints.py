@@ -8,8 +8,8 @@ to find this folder. It contains:
     history.csv: the finished epochs; stamp.json: the stamp. Other modules read both.
     finished.pt: summary and history, once all epochs are done.
 
-A finished training that is to be trained again gets another folder, with the next number behind its name (-2,
--3, …): of these the last one counts. Folders of other trainings stay until one of the run comes to its end.
+To train a finished training again makes another folder, NAME-2, NAME-3, …, of which the last one counts.
+Folders of the run's other trainings stay until a training finishes.
 
 No unreadable file is removed: a damaged one is renamed (last.pt.damaged-1, -2, …) and kept; a disk,
 network or memory that fails is an error.
@@ -64,7 +64,7 @@ def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code:
 
     Args:
         again: train once more what is finished, in another folder.
-        any_code: take over the checkpoints that other code made, if they are further than those of this code.
+        any_code: continue from checkpoints of other code if they have more updates than those of this code.
     """
     root, name = run / "checkpoints", stamps.name(stamp)
     _sort_old_layout(root)
@@ -109,7 +109,7 @@ def _updates(folder: Path, stage: "Stage") -> float:
 
 
 def _begin(run: Path, others: Iterable[stamps.Training], stamp: Stamp) -> None:
-    """Empty the run's log, and name the trainings that the new one will replace."""
+    """Empty the run's log, and print which trainings the new one will replace."""
     with contextlib.suppress(OSError):  # there is none, or stderr is closed
         if os.path.samestat(os.fstat(2), os.stat(run / "train.log")):  # each attempt appends its stderr
             os.ftruncate(2, 0)

@@ -1,4 +1,4 @@
-"""Why jobs run again, in words: which files changed, which settings have other values.
+"""Why jobs run again: which files changed, which settings have other values.
 
 Snakemake 9.27 keeps the parameters of each output's job and says which of them differ, without names. Here
 digests among them become the files behind them (`records`), and JSON the keys whose values differ.
@@ -51,7 +51,7 @@ def _reasons(dag: Any, job: Any) -> Iterator[str]:
 
 
 def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | None = None) -> Iterator[str]:
-    """In words how a job's parameters differ, which Snakemake keeps as Python writes them.
+    """Differences between a job's parameters in words; Snakemake keeps parameters as Python literals.
 
     Args:
         names: parameter → its name.

@@ -82,7 +82,7 @@ class Job:
         """The name of a training: its folder in results/."""
         return below_results(str(Path(self.outputs[0]).parent))
 
-    def look(self) -> None:
+    def read_progress(self) -> None:
         """Read the training's progress from its log."""
         lines = (line for log in self.logs for line in reversed(last_lines(log, self.since)))
         found = next(filter(None, map(EPOCH.search, lines)), None)
@@ -198,7 +198,7 @@ class WorkflowRun:
     def progress(self) -> str:
         return f"{sum(self.done.values())} of {self.total} jobs"
 
-    def whole(self) -> str:
+    def full_progress(self) -> str:
         """One line on the progress of the whole run."""
         words = [self.progress()]
         if self.trainings:
@@ -208,7 +208,7 @@ class WorkflowRun:
                 words.append(f"about {duration(left)} of training left")
         return ", ".join(words)
 
-    def others(self) -> str:
+    def other_rules(self) -> str:
         """The rules that run now, without trainings."""
         rules = [*dict.fromkeys(job.rule for job in self.running.values() if not job.training)]
         return some(rules)
@@ -218,11 +218,11 @@ class WorkflowRun:
         done, took = sum(self.done.values()), duration(time.monotonic() - self.started)
         tables = [path for path in self.made if path.endswith(".md")]
         if self.touching:
-            yield "touched", f"{amount(done - self.absent, 0)}, whose files now count as up to date"
+            yield "touched", f"{count_of_jobs(done - self.absent, 0)}, whose files now count as up to date"
             if self.absent:
-                yield "missing", f"files of {amount(self.absent, 0)}: without --touch, they are made"
+                yield "missing", f"files of {count_of_jobs(self.absent, 0)}: without --touch, they are made"
         elif done == self.total:
-            yield "done", f"{amount(done, self.trainings)}, in {took}"
+            yield "done", f"{count_of_jobs(done, self.trainings)}, in {took}"
             yield ("tables", some(tables)) if tables else ("made", some(self.last))
         else:
             failed = f"; failed: {some(sorted(self.failed))}" if self.failed else ""
@@ -262,11 +262,11 @@ def failure(rule: str, outputs: list[str], logs: list[str], message: str | None,
     return "\n".join(lines)
 
 
-def forecast(counts: Mapping[str, int]) -> Iterator[str]:
+def dry_run_lines(counts: Mapping[str, int]) -> Iterator[str]:
     """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
-    yield from expected(counts)
+    yield from expected_work(counts)
     yield from WORKFLOW.reasons()
     if half_done := WORKFLOW.half_done():
         yield half_done
@@ -274,9 +274,9 @@ def forecast(counts: Mapping[str, int]) -> Iterator[str]:
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
-def expected(counts: Mapping[str, int]) -> Iterator[str]:
+def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
     """The lines on the jobs to be run: their number, trainings, hours."""
-    yield amount(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
+    yield count_of_jobs(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
     try:
         hours = WORKFLOW.hours()
     except UserError as error:
@@ -285,7 +285,7 @@ def expected(counts: Mapping[str, int]) -> Iterator[str]:
         yield hours
 
 
-def unknown(text: str) -> str | None:
+def missing_file(text: str) -> str | None:
     """One line for Snakemake's message that no rule makes a target or an input; None for other messages."""
     if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(\S+)", text, re.S):
         return f"{found[2]}: no such file, and no rule makes it; rule {found[1]} needs it"
@@ -294,11 +294,11 @@ def unknown(text: str) -> str | None:
         return None
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
-    return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
+    return f"{found[1]}: no such target; {suggestion(found[1], WORKFLOW.targets)}"
 
 
-def unreadable(words: Sequence[str]) -> str | None:
-    """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
+def configfile_problem(words: Sequence[str]) -> str | None:
+    """One line for the first file after --configfile that cannot be read; None if all can.
 
     Snakemake's own message names neither the file nor the line.
     """
@@ -312,14 +312,14 @@ def unreadable(words: Sequence[str]) -> str | None:
     return None
 
 
-def misread(words: Sequence[str]) -> str | None:
-    """One line for the first word behind --config that is no KEY=VALUE; Snakemake ends in a traceback there.
+def config_problem(words: Sequence[str]) -> str | None:
+    """One line for the first word after --config that is not KEY=VALUE: Snakemake would print a traceback.
 
-    >>> misread(["--config", "training.lr=1"])
+    >>> config_problem(["--config", "training.lr=1"])
     '--config training.lr=1: not KEY=VALUE; a key within a section is written \\'training={"lr": 1}\\''
-    >>> misread(["--config", "partial=true", "demo"])
+    >>> config_problem(["--config", "partial=true", "demo"])
     '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
-    >>> misread(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
+    >>> config_problem(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
     """
     for word in OPTIONS.parse_known_args(words)[0].config:
         if not re.match(r"[a-zA-Z_][\w-]*\w=", word):
@@ -330,16 +330,16 @@ def misread(words: Sequence[str]) -> str | None:
     return None
 
 
-def touches(words: Sequence[str]) -> bool:
+def is_touch(words: Sequence[str]) -> bool:
     """Whether Snakemake runs no job but marks existing files as made (--touch).
 
-    >>> touches(["demo", "--touch"]), touches(["touch"])
+    >>> is_touch(["demo", "--touch"]), is_touch(["touch"])
     (True, False)
     """
     return OPTIONS.parse_known_args(words)[0].touch
 
 
-def similar(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """A suggestion: the most similar names, or how to list all."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
@@ -347,10 +347,10 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else "snakemake --list-target-rules shows all"
 
 
-def amount(jobs: int, trainings: int) -> str:
+def count_of_jobs(jobs: int, trainings: int) -> str:
     """The number of jobs and of trainings among them.
 
-    >>> amount(1, 0), amount(3000, 1)
+    >>> count_of_jobs(1, 0), count_of_jobs(3000, 1)
     ('1 job', '3,000 jobs, 1 of them a training')
     """
     total = f"{jobs:,} job{'s' * (jobs != 1)}"
@@ -359,7 +359,7 @@ def amount(jobs: int, trainings: int) -> str:
 
 
 def some(names: list[str]) -> str:
-    """The first few names, and the number of the others."""
+    """The first `MAX_NAMES` names, and the number of the others."""
     rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + rest
 
