@@ -2,6 +2,8 @@ import errno
 import gzip
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -187,3 +189,15 @@ def test_a_fault_without_a_file_names_the_module():
     with pytest.raises(OSError, match="No space") as error:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert machine_fault(error.value) == f"{__name__}: No space left on device"
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_standard_output_is_named_where_it_fails(buffered):
+    call = "import synmask.pipeline.cli as cli; cli.main(['help'])"
+    with open("/dev/full", "w") as full:
+        kwargs = {"stdout": full, "stderr": subprocess.PIPE, "text": True, "check": False}
+        done = subprocess.run(
+            [sys.executable, "-c", call], env={**os.environ, "PYTHONUNBUFFERED": buffered}, **kwargs
+        )
+    assert done.stderr.splitlines()[0] == "synmask: standard output: No space left on device"
+    assert done.returncode != 0

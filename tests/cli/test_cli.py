@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.cli import app, main
+from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.schema import as_json
+from synmask.pipeline.files import UserError
 from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
 from synmask.pipeline.workflow.hours import of_jobs
 
@@ -344,3 +346,11 @@ def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):
 
 def test_the_installation_of_completion_says_what_it_writes():
     assert "line into ~/.bashrc or ~/.zshrc" in " ".join(synmask("--help").stdout.replace("│", "").split())
+
+
+@pytest.mark.parametrize("given", ["Löwe", "Löwe".encode().decode("latin-1"), os.fsdecode("Löwe".encode())])
+def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1" if "Ã" in given else "utf-8"))
+    assert as_utf8(given) == "Löwe"
+    with pytest.raises(UserError, match="the sentence is not UTF-8"):
+        as_utf8("L\udcf6we")

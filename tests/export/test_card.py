@@ -1,11 +1,15 @@
 """Model cards: their numbers are those of the run's files."""
 
+import ast
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import yaml
 
+from synmask.guides import grammar
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.export.card import model_card
 
@@ -95,3 +99,14 @@ def test_a_run_that_was_moved_keeps_its_scores_and_takes_no_other_s(tmp_path, mo
     assert "| test | sacrebleu | 40.00 | 40.00 | 1 |" in card
     other = model_card(Path("average.pt"), HEADER, Guidance(), "load()\n", [], ORIGIN | {"seed": 2})
     assert "no `scores.json` of this run" in other
+
+
+def test_a_card_has_its_words_without_docstrings(tmp_path):
+    """As under python -OO."""
+    call = (
+        "from pathlib import Path; from synmask.pipeline.config.sections import Guidance; "
+        "from synmask.pipeline.export.card import model_card; "
+        f"print(model_card(Path({str(tmp_path / 'a.pt')!r}), {{}}, Guidance(guide='grammar'), '', []))"
+    )
+    done = subprocess.run([sys.executable, "-OO", "-c", call], capture_output=True, text=True, check=True)
+    assert ast.get_docstring(ast.parse(Path(grammar.__file__).read_text())).splitlines()[0] in done.stdout

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.pipeline.files import TryAgain, UserError, machine_fault
+from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
@@ -95,8 +95,9 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
             check_code(Path(source))
-        counts = synmask(words, print_error=False, exit_on_error=False)
-        sys.stdout.flush()
+        with contextlib.redirect_stdout(_StandardOutput(sys.stdout)):
+            counts = synmask(words, print_error=False, exit_on_error=False)
+            sys.stdout.flush()
         if isinstance(counts, dict):
             parts = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
             print(", ".join(parts), file=sys.stderr)
@@ -114,6 +115,24 @@ def main(words: Sequence[str] | None = None) -> None:
         if (line := machine_fault(error)) is None:
             raise
         _leave(words, line, 1)
+
+
+class _StandardOutput:
+    """A stream whose errors name it: those of write(2) name no file."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with named_reads("standard output"):
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with named_reads("standard output"):
+            self._stream.flush()
 
 
 def _too_early(*_: object) -> NoReturn:

@@ -1,5 +1,6 @@
 """The verb that draws the trees of one sentence."""
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -87,7 +88,8 @@ def _parsed(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) 
     from synmask.pipeline.translation.parse import parse_text
 
     jars = tokeniser_jars(configfiles)
-    return {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+    lines = [as_utf8(text)]
+    return {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
 
 
 def _parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> dict[str, Path]:
@@ -122,6 +124,16 @@ def _report_ties(induced: Mapping[str, "Parse"]) -> None:
 def _label(model: Path) -> str:
     """The run's folder, or the file if that says more."""
     return str(model.parent if model.name == "average.pt" and model.parent.name else model)
+
+
+def as_utf8(text: str) -> str:
+    """A command-line argument decoded as UTF-8, like files, in any locale."""
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        if text.isprintable():  # no stray surrogates: the terminal uses the locale's encoding
+            return text
+        raise UserError("the sentence is not UTF-8; set your terminal to it") from None
 
 
 def _models(

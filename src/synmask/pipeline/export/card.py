@@ -4,9 +4,10 @@ All numbers come from the run's folder, where the model file is; what is missing
 that was copied may have scores of another run beside it: they do not count.
 """
 
+import ast
 import csv
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, stdev
 from types import MappingProxyType
@@ -67,7 +68,8 @@ def _title(run: Mapping[str, Any]) -> str | None:
 def _what(system: Any) -> str:
     if system.guide == "none":
         return "Self-attention is not guided by syntax."
-    summary = import_module(f"synmask.guides.{system.guide}").__doc__.splitlines()[0]
+    source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
+    summary = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
     options = ", ".join(f"{name} {_escaped(value)}" for name, value in system.options.items())
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
