@@ -49,7 +49,8 @@ def test_it_parses_as_the_command_does(models):
 
 def test_one_text_is_not_taken_for_lines_of_a_letter(models):
     model = load(models / "grammar.pt")
-    for call in (model.translate, model.parse, lambda text: model.score([text], text)):
+    scores = (lambda text: model.score([text], text), lambda text: model.score(text, [text]))
+    for call in (model.translate, model.parse, *scores):
         with pytest.raises(TypeError, match=r"give a list of texts, such as \['a bb'\], not one text"):
             call("a bb")
 

@@ -157,6 +157,21 @@ def test_a_page_tests_each_system_against_the_first_with_the_gain_that_the_paper
     assert gains["grammar"]["de-en"] == 0.65  # NC11's own
 
 
+def test_the_users_files_are_those_that_are_read_and_not_fetched(targets):
+    files = {"train": "t.{language}", "valid": "v.{language}", "test": "u.{language}"}
+    corpus = {"languages": ["de", "en"], "files": files, "trees": {"valid": "v.{language}.mrg"}}
+    entry = {"title": "M", "corpus": "mine", "directions": ["de-en"], "systems": ["grammar"]}
+
+    def own(*tables):
+        experiments = {"mine": entry | {"tables": [*tables]}}
+        return targets({"corpora": {"mine": corpus}, "experiments": experiments}).own_files("mine")
+
+    text = ["t.de", "t.en", "u.de", "u.en", "v.de", "v.en"]
+    assert own("translation") == text
+    assert own("translation", "parsing") == sorted([*text, "v.de.mrg"])
+    assert targets().own_files("multi30k-small") == []
+
+
 def test_what_is_downloaded_before_a_machine_goes_offline(targets):
     ours = targets()
     multi30k = ours.downloads("multi30k-small")
