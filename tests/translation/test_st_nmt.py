@@ -21,8 +21,8 @@ from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
 from synmask.pipeline.translation.parameters import count_parameters
-from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
-from synmask.pipeline.translation.task import GuidedTranslation, read_templates
+from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer, read_templates
+from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.train import Translation, translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator

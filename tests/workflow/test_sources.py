@@ -344,6 +344,13 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
         Wildcards(fromdict={"corpus": "demo", "system": system}) for system in ("st-nmt", "transformer")
     )
     assert jobs.code(run, "train", guided=False) == jobs.code(plain, "train")
+    for verb in ("train", "average", "decode"):
+        reads = [
+            system
+            for system in ("st-nmt", "transformer")
+            if "pipeline/translation/st_nmt" in behind(jobs, verb, corpus="demo", system=system)
+        ]
+        assert reads == ["st-nmt"], verb
 
 
 def test_scores_do_not_depend_on_models(jobs):

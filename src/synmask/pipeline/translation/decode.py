@@ -22,7 +22,7 @@ from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, encoded
 from synmask.pipeline.translation.model_file import Loaded, read_model, ready
-from synmask.pipeline.translation.task import read_templates
+from synmask.pipeline.translation.st_nmt import read_templates
 
 
 @on_gpus

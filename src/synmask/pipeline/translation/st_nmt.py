@@ -1,15 +1,21 @@
 """ST-NMT (Yang et al., ACL 2020): a Transformer with a second encoder, for a template of the target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.modules import Linear
+from synmask.pipeline.arguments import BY_HAND
 from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.files import UserError, read_lines, read_object
+from synmask.pipeline.owner import check_training, read_record
+from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.layers import DecoderLayer
 from synmask.pipeline.translation.transformer import GuidedDecoder, GuidedTransformer, TokenEncoder
 
@@ -136,3 +142,29 @@ class TemplatedTransformer(GuidedTransformer):
         for layer in decoder.layers:
             template = layer.build_encoder_attention(cfg.decoder.embed_dim, cfg)
             layer.encoder_attn = GatedAttention(layer.encoder_attn, template)
+
+
+def read_templates(
+    path: Path,
+    dictionary: Dictionary,
+    sentences: int,
+    run: Mapping[str, Any] = BY_HAND,
+    model: tuple[Path, str | None] | None = None,
+) -> list[torch.Tensor]:
+    """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
+
+    Args:
+        run: the run that reads them; `model`: its model file and the `training_digest` of the model in it
+            that predicts templates. The record of `predict-templates` beside them, PATH.json, must fit both.
+
+    Raises:
+        UserError: the number of lines is not `sentences`, or the templates are of another run.
+    """
+    if (beside := Path(f"{path}.json")).exists():
+        read_record(beside, [path], run)
+        if model:
+            check_training(beside, read_object(beside).get("training"), *model)
+    templates = [encode(line, dictionary).long() for line in read_lines(path)]
+    if len(templates) != sentences:
+        raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
+    return templates

@@ -15,15 +15,13 @@ from fairseq.models.transformer.transformer_config import (
 )
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from synmask.pipeline.arguments import BY_HAND
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
-from synmask.pipeline.files import UserError, read_lines, read_object
-from synmask.pipeline.owner import check_training, read_record
+from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.annotations import Annotations
-from synmask.pipeline.training.binarise import encode, read_binary
+from synmask.pipeline.training.binarise import read_binary
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.st_nmt import TemplatedTransformer
+from synmask.pipeline.translation.st_nmt import TemplatedTransformer, read_templates
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 PARSER_ANNOTATIONS = frozenset({"heads", "distances"})  # annotations that come from a parser
@@ -154,29 +152,3 @@ def transformer_config(settings: RunSettings) -> TransformerConfig:
 def model_class(guide: str) -> type[GuidedTransformer]:
     """The model class that a guide needs."""
     return TemplatedTransformer if GUIDES[guide].templates else GuidedTransformer
-
-
-def read_templates(
-    path: Path,
-    dictionary: Dictionary,
-    sentences: int,
-    run: Mapping[str, Any] = BY_HAND,
-    model: tuple[Path, str | None] | None = None,
-) -> list[torch.Tensor]:
-    """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
-
-    Args:
-        run: the run that reads them; `model`: its model file and the `training_digest` of the model in it
-            that predicts templates. The record of `predict-templates` beside them, PATH.json, must fit both.
-
-    Raises:
-        UserError: the number of lines is not `sentences`, or the templates are of another run.
-    """
-    if (beside := Path(f"{path}.json")).exists():
-        read_record(beside, [path], run)
-        if model:
-            check_training(beside, read_object(beside).get("training"), *model)
-    templates = [encode(line, dictionary).long() for line in read_lines(path)]
-    if len(templates) != sentences:
-        raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
-    return templates

@@ -56,10 +56,11 @@ OPTIONAL = {
     },
     "synmask.pipeline.translation.decode": {
         "synmask.pipeline.syntax.annotations",  # for guides that read a parser's heads or distances
+        "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
     },
     "synmask.pipeline.translation.task": {
         "synmask.pipeline.syntax.annotations",
-        "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
+        "synmask.pipeline.translation.st_nmt",
     },
     "synmask.pipeline.translation.train": {
         "synmask.pipeline.translation.valid_bleu",  # for trainings that validate by BLEU
