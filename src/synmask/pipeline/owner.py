@@ -116,7 +116,7 @@ def read_record(
 
 
 def check_training(path: Path, training: str | None, other: Path, its: str | None) -> None:
-    """Check that two files record one training; a file of an older version or made by hand records none."""
+    """Check that two files record the same training; those of older versions or made by hand record none."""
     if training and its and training != its:
         raise UserError(f"{other}: of another training than {path}; train again, or make that again")
 

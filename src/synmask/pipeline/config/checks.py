@@ -201,9 +201,9 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
 
 
 def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> None:
-    """A system of a benchmark needs no more than RoBERTa's own tokens, or the parses of its tasks.
+    """A system of a benchmark may read only RoBERTa's tokens and the parses of the tasks.
 
-    RoBERTa must have the layers that it guides, and weights of its own the vocabulary of the benchmark's.
+    RoBERTa must have the layers that it guides; weights of the system's own must continue the benchmark's.
     """
     system, entry = config.systems[name], config.benchmarks[benchmark]
     options, pretrain = system.guide_options, config.weights[entry.weights].pretrain

@@ -146,10 +146,10 @@ class Config(base.Section):
         return [f"{self.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
     def parsed_together(self, benchmark: str, task: str) -> dict[str, dict[str, int]]:
-        """How names of files of parsed sentences begin → the parts of the task in them, and their rows.
+        """Prefix of file names → the parts of the task in these files of parsed sentences, with their rows.
 
-        The part that pre-training reads must hold no sentence that systems are scored on, and no system
-        trains again because test sets are read.
+        Training sentences are apart, so that pre-training reads none that systems are scored on, and so that
+        no system trains again when test sets are added.
         """
         entry = self.benchmarks[benchmark].tasks[task]
         dev = {part: entry.rows[part] for part in entry.parts}
@@ -299,7 +299,7 @@ class Config(base.Section):
     def parsed_pair(self, corpus: str, language: str) -> str | None:
         """The language pair in whose folder CoreNLP parses a language, once for all directions.
 
-        The corpus' first language has the second as its partner, every other has the first. None where
+        The corpus' first language is paired with the second, every other language with the first. None if
         CoreNLP does not parse the language.
         """
         entry = self.corpora[corpus]
@@ -330,7 +330,7 @@ class Config(base.Section):
         """A system's sizes on a corpus: the corpus', overridden by the system's.
 
         Raises:
-            ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
+            ValidationError: they do not fit each other; `load` checks those of all experiments.
         """
         return self.corpora[corpus].model.under(self.systems[system].model)
 

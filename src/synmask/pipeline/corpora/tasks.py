@@ -49,7 +49,7 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     """Read a file of `write_task`.
 
     Args:
-        test: also take a test set, whose examples have no labels.
+        test: also accept a test set, which has no labels.
 
     Raises:
         UserError: no such task or file; other columns than the task's; no rows; an unknown label.

@@ -116,7 +116,7 @@ class Runs:
         return {seed: path for seed, path in files.items() if path.exists()}
 
     def scores(self, metric: str, direction: str, system: str, row: str = "induced") -> list[float]:
-        """Of each seed; `row` names the kind of trees."""
+        """The score of each seed; `row` names the kind of trees."""
         if metric == "sacrebleu":
             if not (paths := self.seeds(direction, system, "scores.json")):
                 return []
@@ -127,7 +127,7 @@ class Runs:
         return [*read_parse_scores(paths.values(), metric.removeprefix("f1_"), row)["f1"]]
 
     def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
-        """Of each seed the counts per sentence from whose sums the score follows."""
+        """For each seed, the counts per sentence; the score is computed from their sums."""
         if metric in OF_SENTENCES:
             paths = self.seeds(direction, system, "scores.json").values()
             for path in paths:
@@ -145,7 +145,7 @@ class Runs:
 
 
 def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[ContrastResult]]:
-    """Of each contrast, the results in the directions that have runs of both sides.
+    """For each contrast, its results in each direction in which both sides have runs.
 
     p-values are corrected by Holm's method, over all tests of no difference, and over all tests of a gain.
     """
@@ -188,7 +188,7 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
 
 
 def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, list]:
-    """Both sides' runs, as `read` finds them; trivial trees are in the files of the system."""
+    """The runs of both sides, read by `read`; trivial trees are in the files of the system."""
     metric, row = contrast.metric, contrast.row
     rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, row)
     return read(metric, direction, contrast.system, row), read(metric, direction, *rival)

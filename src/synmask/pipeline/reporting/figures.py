@@ -98,7 +98,7 @@ def curves_figure(
 
 
 def _history(path: Path) -> pd.DataFrame:
-    """The losses of a training, whose train.json, if it lies beside them, says that they are its own."""
+    """The losses of a training, checked against the train.json beside them, if there is one."""
     if (train := path.with_name("train.json")).exists():
         read_record(train, [path])
     return read_csv(path, ["epoch", *LOSSES], "train again")

@@ -193,12 +193,12 @@ def escape(text: str) -> str:
 
 
 def literal(label: str) -> str:
-    """A label as a part of a note: its backquotes are no code."""
+    """A label for use in a note, with its backquotes escaped."""
     return label.replace("`", "``")
 
 
 def note_parts(note: str) -> list[str]:
-    """Text, code, text, …: what stands between single backquotes in a note is code; two of them are one."""
+    """Text, code, text, …: in a note, code is between single backquotes; a double one is a literal `."""
     parts = re.split(r"(?<!`)`(?!`)([^`]+)(?<!`)`(?!`)", note)
     return [part.replace("``", "`") for part in parts]
 

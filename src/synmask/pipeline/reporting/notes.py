@@ -87,7 +87,7 @@ def _marks(spec: TableSpec, cells: Sequence[Cell]) -> str:
 
 
 def _with_literal_names(spec: TableSpec) -> TableSpec:
-    """The spec whose labels and groups are parts of notes."""
+    """The spec with labels and groups escaped for notes."""
     rows = [[system, literal(label)] for system, label in spec["rows"]]
     columns = [{**column, "group": literal(column["group"])} for column in spec["columns"]]
     return {**spec, "rows": rows, "columns": columns}
@@ -149,14 +149,14 @@ def _shared(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def _diverged(spec: TableSpec, runs: pd.DataFrame) -> str:
-    """The runs whose training learned nothing, which the means contain."""
+    """Runs in the means whose training learned nothing."""
     bad = runs[runs["diverged"].notna()].drop_duplicates(RUN)
     names = (f"{_named(spec, run)}, {run['diverged']}" for _, run in bad.iterrows())
     return _listed("Diverged, but in the means", names, "; ")
 
 
 def _equal(spec: TableSpec, runs: pd.DataFrame) -> str:
-    """Runs of one cell that differ in their seed's name only."""
+    """Runs of one cell with equal models or answers, although their seeds differ."""
     parts = []
     answers = "answers" if "glue" in spec["metrics"] else "translations"
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):

@@ -91,7 +91,7 @@ def write_parse_table(
 
 
 def _check_alike(runs: pd.DataFrame) -> None:
-    """Check that no run is given twice and that the trivial trees, so the sentences, of all are alike."""
+    """Check that no run is given twice and that all have the same trivial trees, so the same sentences."""
     check_once(runs, "protocol", "tree")
     by_tree = runs[runs["tree"] != "induced"].groupby(["direction", "protocol", "tree"], sort=False)
     values = by_tree[["corpus", *(key for key in PARSE_LABELS if key in runs), "counted"]].nunique()

@@ -235,7 +235,7 @@ def _finite(value: Any) -> float:
 
 @contextmanager
 def _complete(path: Path) -> Iterator[None]:
-    """A key that the block does not find is missing in the file."""
+    """Report a key that the block does not find as missing in the file."""
     try:
         yield
     except (KeyError, TypeError, AttributeError) as error:

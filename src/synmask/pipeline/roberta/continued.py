@@ -180,7 +180,7 @@ class Continuing(SentenceStage):
         }
 
     def summary(self, history: History) -> dict[str, Any]:
-        """As of pre-training, by the last loss of masked tokens; special symbols are never masked."""
+        """As for pre-training, but by the last loss of masked tokens; special symbols are never masked."""
         dictionary = load_weights(self.weights).dictionary
         counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self.parts]
         for count in counts:

@@ -124,7 +124,7 @@ class SentenceTask(FairseqTask):
         self.datasets, self.longest = {**datasets}, longest
 
     def load_dataset(self, split: str, **kwargs: Any) -> None:
-        """Nothing: the data sets are arguments of the constructor."""
+        """Do nothing: the data sets are arguments of the constructor."""
 
     def max_positions(self) -> int:
         return self.longest

@@ -116,7 +116,7 @@ def load_weights(folder: Path) -> Weights:
 
 
 def load_dictionary(folder: Path) -> Dictionary:
-    """Read the dictionary of a weights folder, whose model.pt need not be there yet.
+    """Read the dictionary of a weights folder; model.pt need not exist yet.
 
     Raises:
         UserError: as for `load_weights`.

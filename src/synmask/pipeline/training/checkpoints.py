@@ -44,7 +44,7 @@ from synmask.pipeline.training.torch_files import damage, load, read, save
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
 
-# The history of the finished epochs (one row each) → the epochs whose models must exist.
+# History of the finished epochs (one row each) → epochs that must have a model.
 Models = Callable[[Any], Iterable[int]]
 
 

@@ -77,10 +77,10 @@ def join(cfg: DictConfig, rank: int, init_method: str) -> None:
 
 
 def leave() -> NoReturn:
-    """End this worker, whose work is done.
+    """End this worker after its work.
 
-    Python's own end can abort the process: a thread of gloo may still free a tensor (pytorch/pytorch#190489),
-    and fairseq keeps a group, whose threads no call ends.
+    A normal exit of Python can abort the process: a thread of gloo may still free a tensor
+    (pytorch/pytorch#190489), and fairseq keeps a process group whose threads cannot be ended.
     """
     torch.distributed.destroy_process_group()
     sys.stderr.flush()

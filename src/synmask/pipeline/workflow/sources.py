@@ -21,8 +21,8 @@ from synmask.pipeline.workflow import essence
 from synmask.pipeline.workflow.records import note
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# The rooms and modules that cannot change a result, with all below them, and why. They import none that can
-# but for names and types.
+# Packages and modules that cannot change a result, including all modules below them, and the reason. From
+# modules that can, they import only names and types.
 UNCOUNTED = {
     "synmask.__main__": "starts the command line",
     "synmask.kernels": "finds what was built of a kernel.cpp, which counts",
@@ -44,8 +44,8 @@ UNCOUNTED = {
     "synmask.pipeline.verbs": "names verbs",
     "synmask.pipeline.workflow": "says which jobs run",
 }
-PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # nor these, but what is below them may
-# Importing module → what it imports that counts only for the jobs that use it (`Jobs.optional_modules`).
+PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modules below them can
+# Importing module → those of its imports that count only for jobs that use them (`Jobs.optional_modules`).
 OPTIONAL = {
     "synmask.pipeline.text.tokenise": {
         "synmask.pipeline.text.segment",  # tokenisers that are external programs
