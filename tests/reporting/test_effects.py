@@ -9,8 +9,8 @@ from browser import SMALLEST
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.reporting.contrasts import Contrast, Runs, compare_all
 from synmask.pipeline.reporting.effects import panels
-from synmask.pipeline.reporting.entries import read_runs
 from synmask.pipeline.reporting.report import write_report
+from synmask.pipeline.reporting.training_runs import read_runs
 
 CONTRASTS = [
     Contrast(system="a", rival="b", metric="sacrebleu", gain={"de-en": 1.0}),

@@ -14,8 +14,8 @@ from synmask.pipeline.export.card import model_card
 from synmask.pipeline.files import UserError, json_text, writing
 from synmask.pipeline.owner import checksums, named, record
 from synmask.pipeline.reporting.contrasts import Runs
-from synmask.pipeline.reporting.entries import read_runs
 from synmask.pipeline.reporting.tables import _counts
+from synmask.pipeline.reporting.training_runs import read_runs
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
 TUNED = {"corpus": "glue", "task": "cola", "system": "grammar", "seed": 1}

@@ -79,16 +79,11 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else [*words]
-    for stream in (sys.stdout, sys.stderr):  # UTF-8 in any locale; paths are printed as given
-        if isinstance(stream, io.TextIOWrapper):
-            errors = "surrogateescape" if stream is sys.stdout else "backslashreplace"
-            stream.reconfigure(encoding="utf-8", errors=errors)
+    _write_utf8()
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                signal.signal(number, _too_early)
+        _stop_at_signals()
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     synmask = app(FOR_PEOPLE) if not words or words[0] in ("--help", "-h") else app()
@@ -135,8 +130,23 @@ class _StandardOutput:
             self._stream.flush()
 
 
+def _write_utf8() -> None:
+    """Write UTF-8 in any locale; paths are printed as given."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            errors = "surrogateescape" if stream is sys.stdout else "backslashreplace"
+            stream.reconfigure(encoding="utf-8", errors=errors)
+
+
+def _stop_at_signals() -> None:
+    """Let signals end a training until it listens to them (`training.stopping.Stop`)."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _too_early)
+
+
 def _too_early(*_: object) -> NoReturn:
-    """A signal while a training does not listen to it (`training.stopping.Stop`): nothing is lost."""
+    """End a training that does not listen to signals yet, or no longer: nothing is lost."""
     when = "before its first update or after its last"
     os.write(2, f"synmask {sys.argv[1]}: stopped by a signal {when}; the same command goes on\n".encode())
     os._exit(TryAgain.EXIT_CODE)

@@ -19,21 +19,20 @@ from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.reporting.effects import panels
-from synmask.pipeline.reporting.entries import (
+from synmask.pipeline.reporting.examples import Example, Name, examples
+from synmask.pipeline.reporting.html import part, render
+from synmask.pipeline.reporting.layout import note_parts, probability, read_tables, signed
+from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.page_spec import ExperimentSpec, PageSpec
+from synmask.pipeline.reporting.training_runs import (
     RESULTS_FOLDER,
     TRANSLATED,
     TRANSLATION_SCORES,
-    ExperimentSpec,
-    PageSpec,
     TrainingRun,
     read_runs,
     settings,
     summary,
 )
-from synmask.pipeline.reporting.examples import Example, Name, examples
-from synmask.pipeline.reporting.html import part, render
-from synmask.pipeline.reporting.layout import note_parts, probability, read_tables, signed
-from synmask.pipeline.reporting.metrics import METRICS
 
 TITLES = {
     "curves": "Training and validation loss",

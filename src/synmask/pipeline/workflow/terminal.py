@@ -294,7 +294,7 @@ def missing_file(text: str) -> str | None:
         return None
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
-    return f"{found[1]}: no such target; {suggestion(found[1], WORKFLOW.targets)}"
+    return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
 
 
 def configfile_problem(words: Sequence[str]) -> str | None:
@@ -339,7 +339,7 @@ def is_touch(words: Sequence[str]) -> bool:
     return OPTIONS.parse_known_args(words)[0].touch
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def similar(name: str, known: Iterable[str]) -> str:
     """A suggestion: the most similar names, or how to list all."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

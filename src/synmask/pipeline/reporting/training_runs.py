@@ -1,4 +1,4 @@
-"""Specs of pages, and the experiments that they show: the runs that exist, their scores, those missing."""
+"""The training runs that a page shows: which exist, their scores and settings, and which are missing."""
 
 import itertools
 import json
@@ -7,17 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any
 
 import pandas as pd
-from pydantic import ConfigDict
-from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.owner import check_owner, read_record
-from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.page_spec import ExperimentSpec
 from synmask.pipeline.reporting.runs import commits
 from synmask.pipeline.tasks import TASKS
 
@@ -26,7 +24,7 @@ TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
 RESULTS_FOLDER = Path("results")  # a folder per corpus
 LOG_LINES = 12
 TRANSLATED = "hypothesis.test.txt"
-FILES = {  # that a run's entry links to, if they exist
+FILES = {  # to which a page links, if they exist
     "scores.json": "scores",
     "parse.json": "parsing scores",
     "train.log": "training log",
@@ -35,57 +33,6 @@ FILES = {  # that a run's entry links to, if they exist
     "sentences.csv": "counts by sentence",
     "trees.jsonl": "trees",
 }
-FORBID = ConfigDict(extra="forbid")
-
-
-class ExperimentSpec(TypedDict):
-    """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
-
-    Attributes:
-        systems: name and label of each.
-        tables, figures: paths of Markdown and of SVG files.
-        pages: heading and path of each HTML page that becomes a section (it must load nothing).
-        metrics: for a benchmark, the heads of its parts' scores.
-    """
-
-    __pydantic_config__ = FORBID
-
-    name: str
-    title: str
-    corpus: str
-    directions: list[str]
-    systems: list[tuple[str, str]]
-    seeds: list[int]
-    tables: list[str]
-    figures: list[str]
-    pages: NotRequired[list[tuple[str, str]]]
-    metrics: NotRequired[dict[str, str]]
-
-
-class CorpusContrasts(TypedDict):
-    """The contrasts that are tested between the runs of a corpus' experiments."""
-
-    __pydantic_config__ = FORBID
-
-    corpus: str
-    experiments: list[str]
-    contrasts: list[Contrast]
-
-
-class PageSpec(TypedDict):
-    """The contents of a page.
-
-    Attributes:
-        figures: those of no experiment.
-        contrasts: no gain is claimed without a number that the paper prints.
-    """
-
-    __pydantic_config__ = FORBID
-
-    title: str
-    figures: list[str]
-    experiments: list[ExperimentSpec]
-    contrasts: NotRequired[list[CorpusContrasts]]
 
 
 @dataclass
