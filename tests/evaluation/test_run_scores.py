@@ -145,3 +145,12 @@ def test_the_parts_of_older_versions_are_taken(scored, tmp_path):
     (tmp_path / "h.json").write_text('{"decode_seconds": 1.0}')
     (tmp_path / "train.json").write_text("{}")
     assert scored()[0]["scores"]
+
+
+def test_scores_keep_the_commit_of_a_training_by_an_older_version(scored, tmp_path):
+    """Its attempts had none, and that of train.json gives way to the one that scores."""
+    older = {"training": "this", "commit": "abc", "attempts": [{"updates": 4}, {"updates": 9}]}
+    (tmp_path / "train.json").write_text(json.dumps(older))
+    assert scored()[0]["attempts"] == [{"updates": 4}, {"updates": 9, "commit": "abc"}]
+    (tmp_path / "train.json").write_text(json.dumps(older | {"attempts": [{"updates": 9, "commit": "abd"}]}))
+    assert scored()[0]["attempts"] == [{"updates": 9, "commit": "abd"}]

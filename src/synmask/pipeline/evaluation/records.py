@@ -26,7 +26,10 @@ def of_run(run: RunInfo, train: Path, scores: dict[str, Any], parts: Mapping[str
     Args:
         parts: checksums of the files that belong to it, as in a record (see `owner`).
     """
-    given = run.given() | read_object(train) | scores | made()
+    trained = read_object(train)
+    if attempts := trained.get("attempts"):  # older versions recorded only the commit of the last one
+        trained["attempts"] = [*attempts[:-1], {"commit": trained.get("commit")} | attempts[-1]]
+    given = run.given() | trained | scores | made()
     return given | {"sha256": dict(parts), "command": shlex.join(sys.argv)}
 
 
