@@ -75,7 +75,7 @@ class Project:
     it entered (recorder/sitecustomize.py).
     """
 
-    warm = None  # for all of them
+    warm = None  # for all of them, unless a test gives one its own
 
     def __init__(self, folder):
         self.folder = folder
@@ -103,7 +103,7 @@ class Project:
         environment["SYNMASK_LOADED"] = str(self.loaded)
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call compiles the project's modules
         folder = self.folder / "bin"  # a test may put programs there that go before all others
-        programs = [folder, *([Project.warm.folder] if warm else []), Path(sys.executable).parent]
+        programs = [folder, *([self.warm.folder] if warm else []), Path(sys.executable).parent]
         return environment | {"PATH": ":".join([*map(str, programs), environment["PATH"]])}
 
     def start(self, *words, warm=False):
