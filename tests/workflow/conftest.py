@@ -8,8 +8,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import sources, uncounted
 
 ROOT = Path(__file__).parents[2]
+MAX_SECONDS = 1200  # that one call of snakemake may take on a busy machine
 TINY = {
     "generate": {"seed": 1, "train": 200, "valid": 20, "test": 21},
     "text": {"lowercase": False, "max_tokens": 60, "max_ratio": 4},
@@ -121,10 +124,25 @@ class Project:
 
     def snakemake(self, *words, check=True, warm=True):
         """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
-        done = self.start(*words, warm=warm)
-        done.output = done.communicate()[0]
-        assert not check or done.returncode == 0, done.output[-2000:]
-        return done
+        return self.ended(self.start(*words, warm=warm), check=check)
+
+    @staticmethod
+    def ended(running, *, check=True, hopeless=lambda: None):
+        """Wait until a snakemake that `start` gave ends; `output` then holds what it said.
+
+        It is killed, and the test fails, after MAX_SECONDS, or when `hopeless` says why it would never end.
+        """
+        latest, why = time.monotonic() + MAX_SECONDS, None
+        while why is None:
+            try:
+                running.output = running.communicate(timeout=5)[0]
+                assert not check or running.returncode == 0, running.output[-2000:]
+                return running
+            except subprocess.TimeoutExpired:
+                late = f"it still ran after {MAX_SECONDS} s" if time.monotonic() > latest else None
+                why = hopeless() or late
+        os.killpg(running.pid, signal.SIGKILL)
+        raise AssertionError(f"snakemake was killed: {why}\n{running.communicate()[0][-2000:]}")
 
     def synmask(self, *words, stdin=""):
         """Run a verb, which has to succeed, with this stdin, and return its stdout."""

@@ -1,9 +1,12 @@
 """A SLURM of three nodes that runs while these tests do."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from on_slurm import account
 
 SCRIPT = Path(__file__).with_name("cluster.sh")
 MISSING = 3
@@ -25,3 +28,16 @@ def cluster(request, tmp_path_factory):
             yield folder
         finally:
             subprocess.run([SCRIPT, "stop", folder], check=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Show SLURM's jobs with a failure: the cluster's folder may be gone when somebody looks for the cause."""
+    report = yield
+    if report.failed and "cluster" in getattr(item, "fixturenames", ()) and "SLURM_CONF" in os.environ:
+        try:
+            told = account()
+        except (OSError, subprocess.SubprocessError) as error:  # as where SLURM did not start
+            told = str(error)
+        report.sections.append(("SLURM's jobs", told))
+    return report

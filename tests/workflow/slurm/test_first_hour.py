@@ -3,12 +3,13 @@
 import re
 import subprocess
 import sys
-import time
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 import yaml
+
+from on_slurm import wait_for
 
 pytestmark = pytest.mark.xdist_group("slurm")
 CLUSTER = Path(__file__).with_name("cluster.sh")
@@ -108,16 +109,13 @@ def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
     """While a job runs, and perhaps ends."""
     first(project, "sleep 5")
     running = project.start(TEXT, *SLURM)
-    while not (project.folder / "done-once").exists():
-        assert running.poll() is None
-        time.sleep(0.1)
+    wait_for("the job", (project.folder / "done-once").exists)
     controller = int((cluster / "slurmctld.pid").read_text())
     subprocess.run(["kill", str(controller)], check=True)
     message = "SLURM does not answer; it is asked again, and jobs go on meanwhile\n"
     before = [*takewhile(message.__ne__, running.stdout)]  # until then it stays away
     subprocess.run([CLUSTER, "up", cluster, "slurmctld"], check=True)
-    output = running.communicate(timeout=120)[0]
-    assert running.returncode == 0, output
+    output = project.ended(running).output
     assert messages_of("".join(before)) == ["1 job"]
     assert re.fullmatch(r"SLURM answers again, .* after its last answer", messages_of(output)[0])
     assert "FAILED" not in output

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from on_slurm import wait_for
+
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
 ACCOUNTING = True
 ROOT = Path(__file__).parents[3]
 CLUSTER = Path(__file__).with_name("cluster.sh")
 QUICK = ["--slurm-init-seconds-before-status-checks", "3", "--slurm-status-command", "sacct"]
 SEEDS = 200
+MAX_SECONDS = 1200  # that one call of snakemake may take on a busy machine
 spec = importlib.util.spec_from_file_location("scheduling", ROOT / "tests/workflow/slurm/scheduling.py")
 scheduling = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(scheduling)
@@ -39,12 +42,13 @@ def log_of(sleeping):
     return (sleeping.folder / "log").read_text()
 
 
-def wait_for(condition, seconds=300):
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.2)
-    return value
+def exit_code(running):
+    """Snakemake's, when it ends by itself."""
+    try:
+        return running.wait(MAX_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
 
 
 def accounted(state):
@@ -59,10 +63,11 @@ def submitted(sleeping):
 
 def first_training(sleeping):
     """The first job after that for the text, once it runs."""
-    job = wait_for(lambda: submitted(sleeping)[1:])[0]
+    job = wait_for("the first training", lambda: submitted(sleeping)[1:])[0]
     running = ["squeue", "-h", "-j", job, "-t", "RUNNING", "-o", "%i"]
     wait_for(
-        lambda: subprocess.run(running, capture_output=True, text=True, check=True).stdout.strip() == job
+        "it to run",
+        lambda: subprocess.run(running, capture_output=True, text=True, check=True).stdout.strip() == job,
     )
     return job
 
@@ -82,7 +87,7 @@ def test_the_database_says_how_jobs_are_and_a_failed_one_is_done_again(sleeping)
     running = sleeping(2)
     job = first_training(sleeping)
     subprocess.run(["scancel", "--batch", "--signal=KILL", job], check=True)
-    assert running.wait() == 0, log_of(sleeping)[-2000:]
+    assert exit_code(running) == 0, log_of(sleeping)[-2000:]
     assert job in accounted("FAILED")
     assert set(submitted(sleeping)) - {job} <= set(accounted("COMPLETED"))
     assert len(submitted(sleeping)) == 4
@@ -90,12 +95,12 @@ def test_the_database_says_how_jobs_are_and_a_failed_one_is_done_again(sleeping)
 
 def test_a_restart_of_the_controller_loses_no_job(sleeping):
     running = sleeping(6)
-    wait_for(lambda: len(submitted(sleeping)) == 7)
+    wait_for("seven jobs", lambda: len(submitted(sleeping)) == 7)
     controller = int((Path(os.environ["SLURM_CONF"]).parent / "slurmctld.pid").read_text())
     os.kill(controller, signal.SIGTERM)
     time.sleep(15)  # more than the jobs still take, so that they end while there is none
     subprocess.run([CLUSTER, "up", Path(os.environ["SLURM_CONF"]).parent, "slurmctld"], check=True)
-    assert running.wait() == 0, log_of(sleeping)[-2000:]
+    assert exit_code(running) == 0, log_of(sleeping)[-2000:]
     assert len(submitted(sleeping)) == 7
 
 
@@ -103,11 +108,11 @@ def test_more_jobs_than_may_be_queued_are_refused_and_fewer_at_once_are_not(slee
     limit = ["sacctmgr", "-i", "modify", "user", getpass.getuser(), "set"]
     subprocess.run([*limit, "MaxSubmitJobs=50"], check=True)
     try:
-        assert sleeping(SEEDS, "--jobs", "200", "--retries", "0").wait() == 1
+        assert exit_code(sleeping(SEEDS, "--jobs", "200", "--retries", "0")) == 1
         assert "AssocMaxSubmitJobLimit" in log_of(sleeping)
         assert 50 <= len(submitted(sleeping)) < SEEDS
         running = sleeping(SEEDS, "--jobs", "40", "--retries", "0")
-        assert running.wait() == 0, log_of(sleeping)[-2000:]
+        assert exit_code(running) == 0, log_of(sleeping)[-2000:]
         assert "AssocMaxSubmitJobLimit" not in log_of(sleeping)
     finally:
         subprocess.run([*limit, "MaxSubmitJobs=-1"], check=True)
@@ -121,6 +126,6 @@ def test_a_job_that_is_cancelled_or_preempted_is_done_again(sleeping, end, state
     running = sleeping(1)
     job = first_training(sleeping)
     end(job)
-    wait_for(lambda: job in accounted(state))
-    assert running.wait() == 0, log_of(sleeping)[-2000:]
+    wait_for(state, lambda: job in accounted(state))
+    assert exit_code(running) == 0, log_of(sleeping)[-2000:]
     assert len(submitted(sleeping)) == 3

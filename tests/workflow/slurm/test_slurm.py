@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
+
+from on_slurm import all_jobs, wait_for
 
 pytestmark = pytest.mark.xdist_group("slurm")
 RUN = "results/demo/de-en/grammar/seed1"
@@ -60,25 +61,11 @@ def calls(project):
 
 def jobs(project):
     """SLURM's record of each of the project's jobs, in the order of submission."""
-    output = subprocess.run(
-        ["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True
-    ).stdout
-    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in output.splitlines()]
-    mine = [job for job in found if job.get("WorkDir") == str(project.folder)]
-    return sorted(mine, key=lambda job: int(job["JobId"]))
+    return [job for job in all_jobs() if job.get("WorkDir") == str(project.folder)]
 
 
 def states(project):
     return [job["JobState"] for job in jobs(project)]
-
-
-def wait_for(condition, seconds=1800):
-    """The first true value of `condition()`."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-    return value
 
 
 def program(project, text):
@@ -156,9 +143,9 @@ def started(project, retries):
 
 def stopped(project):
     """The process of the training, once it stands still after its first epoch."""
-    [mark] = wait_for(lambda: [*project.folder.glob("stopped.*")])
+    [mark] = wait_for("the first epoch", lambda: [*project.folder.glob("stopped.*")])
     process = int(mark.suffix[1:])
-    wait_for(lambda: stands(process))
+    wait_for("the training to stand still", lambda: stands(process))
     return process
 
 
@@ -186,8 +173,13 @@ def site(project, **settings):
 
 
 def finish(running, project):
-    project.output = running.communicate()[0]
-    assert running.returncode == 0, project.output[-2000:]
+    """Wait until Snakemake is done: until then nobody releases a job."""
+
+    def hopeless():
+        held = [job["JobId"] for job in jobs(project) if job["Reason"] == "JobHeldUser"]
+        return f"job {held[0]} is held, after {states(project)}" if held else None
+
+    project.output = project.ended(running, hopeless=hopeless).output
     return project
 
 
@@ -201,7 +193,7 @@ def limited(project):
     hours, minutes, _ = map(int, jobs(project)[-1]["RunTime"].split(":"))
     scontrol("update", f"JobId={job}", f"TimeLimit={60 * hours + minutes + 2}")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # SLURM may wake it, too
-        wait_for(lambda: not stands(process))  # SIGTERM has come
+        wait_for("SIGTERM", lambda: not stands(process))
         os.kill(process, signal.SIGCONT)
     scontrol("update", f"JobId={job}", "TimeLimit=60", check=False)  # to save, unless it has ended
     released(project)
@@ -210,7 +202,7 @@ def limited(project):
 
 def released(project):
     """Give the job that is held an hour in place of its minute, and let it start; its number."""
-    wait_for(lambda: "PENDING" in states(project)[-1:])
+    wait_for("a job that is held", lambda: "PENDING" in states(project)[-1:])
     job = jobs(project)[-1]["JobId"]
     scontrol("update", f"JobId={job}", "TimeLimit=60")
     scontrol("release", job)
@@ -219,7 +211,7 @@ def released(project):
 
 def queued_again(project):
     """Wait until SLURM has put the last job back into its queue, and have it start at once, not in two minutes."""
-    wait_for(lambda: states(project)[-1] == "PENDING")
+    wait_for("the last job to be queued again", lambda: states(project)[-1] == "PENDING")
     job = jobs(project)[-1]["JobId"]
     scontrol("update", f"JobId={job}", "StartTime=now")
 
@@ -290,8 +282,7 @@ def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, distu
     running = started(project, retries=0)
     stopped(project)
     subprocess.run(["scancel", jobs(project)[-1]["JobId"]], check=True)
-    output = running.communicate()[0]
-    assert running.returncode == 1, output[-2000:]
+    assert project.ended(running, check=False).returncode == 1, running.output[-2000:]
     assert {rule for rule, _ in project.planned(f"{RUN}/train.json")} == {"train"}
     project.snakemake(*SLURM, f"{RUN}/train.json")
     assert states(project) == ["CANCELLED", "COMPLETED"]
