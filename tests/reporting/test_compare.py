@@ -58,6 +58,7 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
     printed = capsys.readouterr().out
     assert "| Ours | 2 | " in printed
     assert "sacrebleu: nrefs:1|case:mixed" in printed
+    assert "; empty with one seed: p says nothing of others then\n" in printed
     page = (files / "out.html").read_text()
     for line in (
         "sacrebleu: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",

@@ -21,7 +21,7 @@ def export(
 
     Args:
         model: A model file of `average`, or best.pt of `finetune`.
-        output: The folder.
+        output: A new folder, or that of an earlier export of the same kind.
         weights: Of a fine-tuned RoBERTa, the weights that it was trained from.
         format: For Hugging Face's transformers, or for CTranslate2 (a plain Transformer alone).
     """
