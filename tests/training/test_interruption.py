@@ -185,6 +185,20 @@ def workers_of(process):
     ]
 
 
+def test_a_second_ctrl_c_ends_at_once():
+    twice = (
+        "import os, signal\n"
+        "from synmask.pipeline.training.stopping import Stop\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "with Stop(1).listening():\n"
+        "    for text in ('first', 'second'):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        print(text, flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", twice], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "first\n", "synmask: interrupted\n")
+
+
 def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings, capfd):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 16}
     one, other = tmp_path / "one", tmp_path / "other"
