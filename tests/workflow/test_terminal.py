@@ -185,6 +185,17 @@ def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
     assert (project.folder / whole.split()[1]).exists()
 
 
+def test_a_crash_is_told_with_the_place_it_came_at(project):
+    """As when a library that a step loads is written anew meanwhile: then nothing else is in its log."""
+    crash = "import os, signal\n\ndef load():\n    os.kill(os.getpid(), signal.SIGBUS)\n\nload()\n"
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/synmask").write_text(f"#!{sys.executable}\n{crash}")
+    (project.folder / "bin/synmask").chmod(0o755)
+    lines = lines_of(project.snakemake(TEXT, check=False).output)
+    assert "Fatal Python error: Bus error" in lines
+    assert any(line.endswith('bin/synmask", line 5 in load') for line in lines)
+
+
 def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     monkeypatch.setenv("TAKES", "60")

@@ -26,6 +26,7 @@ from synmask.pipeline.workflow.targets import Targets
 from synmask.pipeline.workflow.trainings import TRAININGS
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
+os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
 
 # Each laid over those before it.
 FILES = [*project_files(), *workflow.overwrite_configfiles]
