@@ -1,6 +1,8 @@
 """A corpus with `trees: corenlp` through Snakemake, with the real CoreNLP."""
 
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,43 @@ Weder der Lehrer noch die Schüler wollten länger warten.
 Nach dem Essen ging sie müde, aber zufrieden nach Hause.
 """.strip().split("\n")
 
+# Goes before the real Java, which takes most of its time to load the models and to compile: it parses each sentence once.
+# `parsed` holds its answers, by the models and the words.
+JAVA = """#!{python} -IS
+import json, subprocess, sys
+from pathlib import Path
+
+java, parsed = [{java!r}, "-XX:TieredStopAtLevel=1", *sys.argv[1:]], Path({parsed!r})
+program = next((place for place, word in enumerate(java) if word.endswith("/Parse.java")), None)
+if program is None:
+    sys.exit(subprocess.run(java).returncode)
+questions = [line.split("\\t") for line in sys.stdin.buffer.read().decode().splitlines()]
+known = json.loads(parsed.read_text()) if parsed.exists() else {{}}
+answers = known.setdefault(" ".join(java[program + 2 :]), {{}})
+if new := dict.fromkeys(words for _, words in questions if words not in answers):
+    asked = "".join(f"{{number}}\\t{{words}}\\n" for number, words in enumerate(new))
+    done = subprocess.run(java, input=asked.encode(), stdout=subprocess.PIPE, check=True)
+    ready, *lines = done.stdout.decode().splitlines()
+    told = dict(line.split("\\t", 1) for line in lines)
+    answers |= {{"ready": ready}} | {{words: told[str(number)] for number, words in enumerate(new)}}
+    parsed.write_text(json.dumps(known))
+lines = [answers["ready"], *(f"{{number}}\\t{{answers[words]}}" for number, words in questions)]
+sys.stdout.buffer.write("".join(f"{{line}}\\n" for line in lines).encode())
+"""
+
+
+@pytest.fixture(scope="session")
+def parsed(tmp_path_factory):
+    return tmp_path_factory.mktemp("parsed") / "answers.json"
+
 
 @pytest.fixture
-def mine(project):
-    """The project with a lower-cased corpus of one's own."""
+def mine(project, parsed):
+    """The project with a lower-cased corpus of one's own, and a Java that parses no sentence twice."""
+    (project.folder / "bin").mkdir()
+    java = JAVA.format(python=sys.executable, java=shutil.which("java"), parsed=str(parsed))
+    (project.folder / "bin/java").write_text(java)
+    (project.folder / "bin/java").chmod(0o755)
     for split in ("train", "valid", "test"):
         for language in ("de", "en"):
             write_lines(project.folder / f"{split}.{language}", GERMAN)
@@ -112,11 +147,11 @@ def test_threads_memory_and_mirror_reach_the_commands(mine):
 
 def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenlp, check_loaded):
     """Training text is parsed before it is cleaned, and only what is kept counts."""
+    lines = [f"{line} {'und so weiter ' * 12}" if number == 3 else line for number, line in enumerate(GERMAN)]
     for language in ("de", "en"):
-        lines = [
-            f"{line} {'und so weiter ' * 12}" if number == 3 else line for number, line in enumerate(GERMAN)
-        ]
         write_lines(mine.folder / f"train.{language}", lines * 2)
+        for split in ("valid", "test"):  # the same, for one start of Java
+            write_lines(mine.folder / f"{split}.{language}", lines)
     mine.config["data_dir"] = str(corenlp.data_dir)
     mine.config["corpora"]["mine"] |= {
         key: mine.config["corpora"]["demo"][key] for key in ("model", "training")
@@ -132,7 +167,7 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     assert len((pair / "syntax/train.de.trees").read_text().splitlines()) == 2 * len(GERMAN)
     counts = json.loads((pair / "bin/syntax.train.de.json").read_text())
     assert counts == {"sentences": 2 * len(GERMAN) - 2, "without_heads": 0, "without_distances": 0}
-    text = "".join(f"{line}\n" for line in GERMAN)
+    text = "".join(f"{line}\n" for line in lines)
     translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text)
     assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()
     assert check_loaded(mine) >= {"text", "tokenise", "constituency", "annotate", "train", "decode"}
