@@ -94,6 +94,8 @@ for made in workflow.rules:
 
 
 onstart:
+    if not workflow.resource_settings.cores and workflow.local_exec:
+        sys.exit("--cores 0: no job can start; give --cores 1 or more")
     records.keep()  # what results are made from
     if message := half_done_trainings():
         logger.warning(message)
@@ -102,6 +104,7 @@ onstart:
 # for the terminal: the hours of a dry run, why jobs run again, and suggestions for a target that does not exist
 terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.half_done = half_done_trainings
+terminal.WORKFLOW.licensed = licensed_downloads
 terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag)
 terminal.WORKFLOW.because = why
 terminal.WORKFLOW.is_set_in = is_set_in

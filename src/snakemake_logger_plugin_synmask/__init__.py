@@ -107,9 +107,9 @@ class LogHandler(LogHandlerBase):
             self.plain_handler.emit(record)
             if event == LogEvent.RUN_INFO and self.common_settings.dryrun and not self.counted:
                 self.counted = True
-                if half_done := terminal.WORKFLOW.half_done():
+                for line in terminal.notices():
                     # not by `logger`: its queue may have been closed before this record came out of it
-                    self.plain_handler.emit(makeLogRecord({"msg": half_done, "levelno": WARNING}))
+                    self.plain_handler.emit(makeLogRecord({"msg": line, "levelno": WARNING}))
             return
         try:
             if event in self.handlers:

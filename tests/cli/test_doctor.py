@@ -16,9 +16,12 @@ ROOT = Path(__file__).parents[2]
 TRAIN, DEV = "data/aspec/train.txt", "data/aspec/dev.txt"
 
 
+def mirrored(**mirrors):
+    return load(read_all(project_files(ROOT)) | {"mirrors": mirrors}, [])
+
+
 def origins(*paths, **mirrors):
-    config = load(read_all(project_files(ROOT)) | {"mirrors": mirrors}, [])
-    return {path: doctor._origin(config, path) for path in paths}
+    return {path: doctor._origin(mirrored(**mirrors), path) for path in paths}
 
 
 def sinfo(folder, monkeypatch, command):
@@ -62,14 +65,14 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
 def test_what_is_licensed_is_named():
     missing = origins(TRAIN, DEV, "data/multi30k/train.de.gz")
     assert missing[TRAIN] is None
-    assert doctor._licensed(missing) == (
+    assert doctor._licensed(mirrored(), missing) == (
         False,
-        "aspec is licensed and cannot be downloaded: get train.txt, dev.txt, "
+        "aspec is licensed and cannot be downloaded: get dev.txt, train.txt, "
         "then set `mirrors: {aspec: FOLDER}` in config.yaml",
     )
     assert doctor._mirrors(origins(TRAIN))[0]
     named = origins(TRAIN, aspec="/nowhere")
-    assert doctor._licensed(named)[0]
+    assert doctor._licensed(mirrored(aspec="/nowhere"), named)[0]
     assert not doctor._mirrors(named)[0]
 
 

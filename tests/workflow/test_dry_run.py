@@ -131,6 +131,18 @@ def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
     assert len([rule for rule, _ in jobs if rule == "prepare"]) == 3  # once for both directions
 
 
+def test_a_dry_run_asks_for_the_licensed_corpus(project):
+    line = (
+        "aspec is licensed and cannot be downloaded: get dev.txt, test.txt, train.txt, "
+        "then set `mirrors: {aspec: FOLDER}` in config.yaml"
+    )
+    prepared = "results/aspec/raw/ja-zh/train.ja"
+    for words in ("-n", "-np"):
+        assert project.snakemake(words, prepared).output.count(line) == 1
+    project.config["mirrors"] = {"aspec": "/nowhere"}
+    assert "licensed" not in project.snakemake("-n", prepared).output
+
+
 def test_the_licensed_corpus_is_asked_for_in_one_line(project):
     for folder, message in (
         (None, "train.txt is licensed"),

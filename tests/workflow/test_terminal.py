@@ -185,6 +185,14 @@ def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
     assert (project.folder / whole.split()[1]).exists()
 
 
+def test_no_cores_are_refused(project):
+    """Snakemake alone waits for ever."""
+    done = project.snakemake("--cores", "0", TEXT, check=False)
+    assert done.returncode == 1
+    assert lines_of(done.output)[-1] == "--cores 0: no job can start; give --cores 1 or more"
+    assert project.planned("--cores", "0", TEXT)
+
+
 def test_a_crash_is_told_with_the_place_it_came_at(project):
     """As when a library that a step loads is written anew meanwhile: then nothing else is in its log."""
     crash = "import os, signal\n\ndef load():\n    os.kill(os.getpid(), signal.SIGBUS)\n\nload()\n"

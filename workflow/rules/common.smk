@@ -22,7 +22,7 @@ from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, records, slurm, terminal
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
-from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.trainings import TRAININGS
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
@@ -218,6 +218,12 @@ def half_done_trainings():
     jobs = [job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS]
     runs = [(Path(job.output[0]).parent, partial(JOBS.stamp, job.wildcards, job.rule.name)) for job in jobs]
     return half_done.line(runs, CONFIG.any_code)
+
+
+def licensed_downloads():
+    """What to do about licensed files that are to be downloaded, in one line."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return licensed(CONFIG, [job.output[0] for job in jobs if job.rule.name == "download_file"])
 
 
 def check_free(target):

@@ -27,7 +27,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
-from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
 from synmask.pipeline.workflow.trainings import trainings
 from synmask.processor import CPU
@@ -61,7 +61,7 @@ def doctor(
     downloads = sorted({path for name in targets for path in named.downloads(name)})
     origins = {path: _origin(config, path) for path in downloads if not os.path.exists(path)}
     checks = [_operators, _choice, _torch, lambda: _java(downloads)]
-    checks += [lambda: _licensed(origins), lambda: _mirrors(origins)]
+    checks += [lambda: _licensed(config, origins), lambda: _mirrors(origins)]
     if given := sorted({path for name in targets for path in named.own_files(name)}):
         checks.append(lambda: _own_files(given))
     if profile == "slurm":
@@ -130,18 +130,10 @@ def _origin(config: Config, path: str) -> str | None:
     return url and "{0.scheme}://{0.netloc}".format(urlsplit(url))
 
 
-def _licensed(origins: Mapping[str, str | None]) -> Finding:
+def _licensed(config: Config, missing: Iterable[str]) -> Finding:
     """Licensed files among those that are not here."""
-    missing: dict[str, list[str]] = {}
-    for path in (path for path, origin in origins.items() if origin is None):
-        missing.setdefault(Path(path).parent.name, []).append(Path(path).name)
-    if not missing:
-        return True, "no licensed data is missing"
-    return False, "; ".join(
-        f"{name} is licensed and cannot be downloaded: get {', '.join(files)}, "
-        f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
-        for name, files in missing.items()
-    )
+    todo = licensed(config, missing)
+    return not todo, todo or "no licensed data is missing"
 
 
 def _mirrors(origins: Mapping[str, str | None]) -> Finding:

@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.config.base import arrow, sides
@@ -18,6 +19,20 @@ from synmask.pipeline.workflow.trainings import continued_on
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
+
+
+def licensed(config: Config, downloads: Iterable[str]) -> str:
+    """What a user has to do about the licensed files among these downloads, in one line; "" without such."""
+    missing: dict[str, list[str]] = {}
+    for path in downloads:
+        name, file = Path(path).parts[-2:]
+        if name not in config.mirrors and config.origin(name, file)[0] is None:
+            missing.setdefault(name, []).append(file)
+    return "; ".join(
+        f"{name} is licensed and cannot be downloaded: get {', '.join(sorted(files))}, "
+        f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
+        for name, files in missing.items()
+    )
 
 
 class Targets:

@@ -45,6 +45,7 @@ class WORKFLOW:
     reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again
     because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
     half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
+    licensed: Callable[[], str] = staticmethod(str)  # its line on files that only the user can get
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
     # the key of a job's resource, and the file that sets it: of its wildcards and one of `resources`
     is_set_in: Callable[[Any, str], str] = staticmethod(
@@ -268,10 +269,14 @@ def dry_run_lines(counts: Mapping[str, int]) -> Iterator[str]:
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
     yield from expected_work(counts)
     yield from WORKFLOW.reasons()
-    if half_done := WORKFLOW.half_done():
-        yield half_done
+    yield from notices()
     yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
+
+
+def notices() -> Iterator[str]:
+    """The lines of a dry run on what to decide, or to do, before the start."""
+    yield from filter(None, (WORKFLOW.half_done(), WORKFLOW.licensed()))
 
 
 def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
