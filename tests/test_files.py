@@ -1,9 +1,11 @@
 import errno
 import gzip
+import multiprocessing
 import os
 import stat
 import subprocess
 import sys
+from multiprocessing import synchronize
 
 import pytest
 
@@ -185,10 +187,27 @@ def test_no_failure_to_read_is_taken_for_damage(tmp_path):
         raise_unreadable(tmp_path, ValueError())
 
 
-def test_a_fault_without_a_file_names_the_module():
-    with pytest.raises(OSError, match="No space") as error:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert machine_fault(error.value) == f"{__name__}: No space left on device"
+@pytest.mark.parametrize(
+    ("fails", "message"),
+    [
+        (
+            lambda: multiprocessing.get_context("spawn").Lock(),
+            "making a lock between processes, in /dev/shm: ",
+        ),
+        (lambda: subprocess.run(["true"], check=True), "starting another program: "),
+        (lambda: refuse(), "reading or writing: "),
+    ],
+)
+def test_a_fault_without_a_file_names_what_was_done(monkeypatch, fails, message):
+    for place, name in ((synchronize._multiprocessing, "SemLock"), (subprocess, "_fork_exec")):
+        monkeypatch.setattr(place, name, refuse)
+    with pytest.raises(OSError) as error:  # noqa: PT011
+        fails()
+    assert machine_fault(error.value) == f"{message}No space left on device"
+
+
+def refuse(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("buffered", ["", "1"])

@@ -113,17 +113,28 @@ def test_without_a_gpu_nothing_happens(tmp_path, monkeypatch, chosen):
     assert gpus.visible() == []
 
 
-@pytest.mark.parametrize("chosen", ["1,0", " 1 , 0 ", "GPU-a,GPU-b", "MIG-a/1/0,MIG-b", "-1", ""])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "0,-1,1", "0,0", "1,0", "0,,1", " 1 , 0 ", "+1", "01,0", "1gpu,0x", "x,0", "0,x,1", "GPU-a,GPU-b", "GPU-a,1,GPU-b",
+        "GPU-a,GPU-a", "MIG-a/1/0,MIG-b", "0,GPU-a", "-1,0", "", "NoDevFiles",
+    ],
+)  # fmt: skip
 def test_the_gpus_are_those_that_cuda_takes(monkeypatch, chosen):
     """As torch reads the variable, which it does as CUDA would."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     assert gpus.visible() == [*map(str, torch.cuda._parse_visible_devices())]
 
 
+def test_a_gpu_that_is_not_there_hides_those_after_it(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2,0")
+    assert gpus.visible() == ["1"]
+
+
 def test_a_gpu_named_twice_is_not_waited_for(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0")
     with gpus.lease(2) as mine:
-        assert mine == ["0"]
+        assert mine == []
 
 
 def test_jobs_of_slurm_do_not_wait_for_each_other():

@@ -109,6 +109,14 @@ def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
     assert re.search(r"^ÜP  ", done.stdout, re.M), done.stderr
 
 
+@pytest.mark.parametrize("given", ["Löwe", "Löwe".encode().decode("latin-1"), os.fsdecode("Löwe".encode())])
+def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1" if "Ã" in given else "utf-8"))
+    assert as_utf8(given) == "Löwe"
+    with pytest.raises(UserError, match="the sentence is not UTF-8"):
+        as_utf8("L\udcf6we")
+
+
 def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
     done = synmask("trian")
     assert (done.returncode, done.stdout) == (2, "")
@@ -159,7 +167,10 @@ def test_a_sentence_without_quotes_is_told_to_have_them():
     done = synmask("tree", "--model", "average.pt", "Der", "Arzt", "sieht")
     assert done.returncode == 2
     assert done.stderr.startswith("synmask tree: unexpected: 'Arzt', 'sieht'; ")
-    assert done.stderr.endswith("; see --help; a text of several words needs quotes\n")
+    assert done.stderr.endswith("put a text of several words in quotes\n")
+    for words in (["tree", "average.pt", "Der Arzt sieht"], ["parse", "--model", "average.pt", __file__]):
+        done = synmask(*words)
+        assert done.stderr.endswith("; see --help for the option that each file and text belongs to\n")
 
 
 def test_two_models_of_one_folder_are_two_trees(tmp_path, monkeypatch, capsys):
@@ -346,11 +357,5 @@ def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):
 
 def test_the_installation_of_completion_says_what_it_writes():
     assert "line into ~/.bashrc or ~/.zshrc" in " ".join(synmask("--help").stdout.replace("│", "").split())
-
-
-@pytest.mark.parametrize("given", ["Löwe", "Löwe".encode().decode("latin-1"), os.fsdecode("Löwe".encode())])
-def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
-    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1" if "Ã" in given else "utf-8"))
-    assert as_utf8(given) == "Löwe"
     with pytest.raises(UserError, match="the sentence is not UTF-8"):
         as_utf8("L\udcf6we")

@@ -3,6 +3,7 @@
 `make fuzz` tries thousands of calls: FUZZ is how many per verb, FUZZ_SEED draws others.
 """
 
+import json
 import os
 import random
 import shutil
@@ -19,6 +20,7 @@ from synmask.pipeline.cli import main
 sys.path.insert(0, str(Path(__file__).parent))
 from calls import (
     CALLS,
+    JSONS,
     TELLING_VERBS,
     TRAINING_VERBS,
     UNABLE,
@@ -35,6 +37,8 @@ TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
 SECONDS = 60
 WEIGHT = "encoder.layers.0.fc1.weight"
+PARTLESS = JSONS["task_table"] | {"columns": [{**JSONS["task_table"]["columns"][0]}]}
+del PARTLESS["columns"][0]["part"]
 VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
 
@@ -144,14 +148,17 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("encode-text", "--valid", "empty", "empty"),
         ("learn-bpe", "--vocabularies", ("one", "more"), "--vocabularies"),
         ("learn-bpe", "--merges", "5.5", "--merges"),
+        ("table", "--spec", json.dumps(PARTLESS), "--spec: columns.0"),
         ("translate", "--threads", "1.5", "--threads"),
         ("learn-bpe", "--codes", "folder", "folder"),
+        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),
         (
             "score-run",
             "--train",
             "list.json",
             "list.json",
         ),
+        ("distribution-figure", "--title", "x" * 1001, "--title"),
         ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty"),
         ("curves", "--labels", '[["x", "X"]]', "--labels"),
         ("distribution-figure", "--distribution", "list.json", "list.json"),

@@ -137,7 +137,12 @@ NOBODY_MEANS = [
     {"corpora": {"iwslt14": {"archives": ["a.tgz", "a.tgz"]}}},
     {"systems": {"grammar": {"label": "Transformer"}}},
     {"systems": {"grammar": {"label": " Transformer  "}}},
-    {"systems": {"grammar": {"label": "transformer"}}},
+    *(
+        {"systems": {"transformer": {"label": one}, "grammar": {"label": other}}}
+        for one, other in (("Grammar", "grammar"), ("Stra\u00dfe", "STRASSE"))
+    ),
+    {"systems": {"grammar": {"label": "gold"}}},
+    {"systems": {"roberta": {"label": "Majority"}}},
     {"systems": {"transformer": {"label": "ST-NMT"}}},
     {"systems": {"grammar": {"label": ""}}},
     {"systems": {"grammar": {"label": " "}}},
@@ -151,10 +156,17 @@ NOBODY_MEANS = [
     {"corpora": {"demo": {"text": {"tokeniser": "stanford"}}}},
     {"corpora": {"demo": {"text": {"tokeniser": {"de": "moses", "en": "juman"}}}}},
     {"experiments": {"demo-parsing": {"title": "x", "corpus": "demo", "directions": ["de-en"], "systems": ["grammar"]}}},
+    {"data_dir": "/"},
+    {"data_dir": "."},
+    {"data_dir": "data/.."},
+    {"data_dir": "results"},
+    {"data_dir": "data/../results/x"},
     {"data_dir": "~nobody-here/data"},
     {"data_dir": "$NOT_SET/data"},
     {"data_dir": "/data/${NOT_SET}"},
     {"corpora": {"multi30k": {"url": "https://example.org/{x}"}}},
+    {"benchmarks": {"glue": {"tasks": {"rte": {"urls": ["https://example.org/."]}}}}},
+    {"benchmarks": {"glue": {"tasks": {"rte": {"urls": ["https://example.org/a/.."]}}}}},
     {"mirrors": {"multi30k": "https://example.org/{x}"}},
     {"mirrors": {"multi30k": "ftp://example.org"}},
     {"training": {"lr": float("inf")}},
@@ -167,6 +179,8 @@ NOBODY_MEANS = [
     {"corpora": {"multi30k": {"pairs": {"train": "many"}}}},
     {"corpora": {"multi30k": {"pairs": {"train": [1, 2, 3]}}}},
     {"benchmarks": {"nlu-demo": {"finetuning": {"warmup_updates": 401}}}},
+    {"corpora": {"demo": {"sentence": 401}}},
+    {"corpora": {"multi30k": {"sentence": 1015}}},
     {"corpora": {"iwslt14": {"options": {"distance": {"de-fr": {"heads": 3}}}}}},
     {"corpora": {"demo": {"training": {"mlm_weight": {"xx-yy": 0.3}}}}},
     {"corpora": {"demo": {"training": {"mlm_weight": {"en-de": 0.3}}}}},
@@ -177,6 +191,8 @@ NOBODY_MEANS = [
     {"corpora": {"multi30k-small": {"based_on": {}}}},
     {"corpora": {"multi30k": 3}},
     {"systems": {"roberta-grammar": {"options": {"layers": 5}}}},
+    {"systems": {"x" * 65: {}}},
+    {"systems": {"grammar": {"label": "x" * 1001}}},
     {"systems": {"grammar": {"model": {"heads": 3}}}},
     {"systems": {"grammar": {"model": {"embed_dim": 130}}}},
     {"systems": {"roberta": {"model": {"heads": 8}}}},
@@ -184,6 +200,12 @@ NOBODY_MEANS = [
     {"systems": {"grammar": {"options": {"conv_kernel": 10**9 + 1}}}},
     {"systems": {"structformer": {"options": {"conv_kernel": 1024}}}},
     {"tables": {"demo-cost": {"systems": ["transformer", "transformer-mlm"]}}},
+    *(
+        {"data_dir": name}
+        for name in (".git", ".snakemake", "docs", "tests", "profiles", "benchmarks")
+    ),
+    {"data_dir": "/dev/null"},
+    {"data_dir": "/etc/passwd"},
     {"decoding": {"beam": 10**9}},
     {"decoding": {"length_penalty": 1e300}},
     {"resources": {"threads": 100_000}},
@@ -200,6 +222,10 @@ NOBODY_MEANS = [
     {"benchmarks": {"nlu-demo": {"folder": "glue"}}},
     {"benchmarks": {"nlu-demo": {"finetuning": {"max_tokens": 2}}}},
     {"benchmarks": {"nlu-demo": {"tasks": {"entailment": {"column": "acceptability"}}}}},
+    *(
+        {"experiments": {name: ["demo"]}}
+        for name in ("benchmarks", "build", "site")
+    ),
     {1: {}},
     {"systems": {None: {}}},
     *({"corpora": {name: {"languages": ["a", "b"]}}} for name in ("x",)),
@@ -210,7 +236,11 @@ NOBODY_MEANS = [
     {"corpora": {"roberta-demo": {"based_on": "demo"}}},
     *(
         {"systems": {name: {}}}
-        for name in ("text", "tokens", "clean", "bpe", "bin", "syntax", "logs", "benchmarks")
+        for name in ("text", "tokens", "clean", "bpe", "bin", "syntax", "logs", "benchmarks", "seed1", "seed23")
+    ),
+    *(
+        {"experiments": {name: ["demo"]}}
+        for name in ("report", "downloads", "config", "results", "src")
     ),
     {"experiments": {"nlu-demo-entailment": ["demo"]}},
     {"tables": {"nlu-demo-entailment": {"title": "x", "experiments": ["demo"], "systems": ["grammar"]}}},
@@ -321,7 +351,9 @@ def test_trees_can_be_switched_off(small):
         (b"a: 1\nb: [1\n", ", line 3: "),
         (b"a:\n\tb: 1\n", ", line 2: "),
         (b"a: 1\n? [x]\n: 2\n", ", line 2: "),
-        (b"a: 1\nb: 2001-99-99\n", ": not YAML (month must be in 1..12)"),
+        (b"a: 1\nb: 2001-99-99\n", ", line 2: "),
+        (b"a: " + b"9" * 5000, ", line 1: "),
+        (b"a: !!bool x", ", line 1: "),
         (b"a: !!python/object/apply:os.system [ls]", ", line 1: "),
         (b"a: {x: 1}\nb:\n  <<: *c\n", ", line 3: "),
         (b"--- {a: 1}\n--- {b: 1}\n", ", line 2: "),
@@ -334,6 +366,14 @@ def test_what_is_no_yaml(tmp_path, text, place):
     with pytest.raises(UserError) as error:
         read_yaml(path)
     assert str(error.value).startswith(f"{path}{place}")
+    assert "\n" not in str(error.value)
+
+
+def test_aliases_of_themselves(tmp_path, small):
+    path = tmp_path / "mine.yaml"
+    path.write_text("training: &a {batch: *a}\ncorpora: {demo: {training: *a}}\n")
+    with pytest.raises(UserError) as error:
+        load(merge(small[1], read_yaml(path)), [small[0], path])
     assert "\n" not in str(error.value)
 
 

@@ -491,3 +491,20 @@ def test_an_archive_without_a_checksum_is_tested_whole(server, tmp_path, name, f
     server.content, server.short = packed(name) + b"x", 1
     fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
     assert (tmp_path / name).read_bytes() == server.content[:-1]
+
+
+def test_a_text_without_a_length_is_named(server, tmp_path, capsys):
+    server.short = 1
+    fetch(name="toy", url=f"{server.url}/train.de", output=tmp_path / "train.de")
+    assert (
+        f"{server.url}/train.de came without its length; see whether its end is there"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("which", ["url", "mirror"])
+def test_a_malformed_url_is_one_line(tmp_path, which):
+    address = {"url": "https://example.org/a"} | {which: "http://me:s3cret@[::1/a"}
+    with pytest.raises(UserError) as error:
+        fetch(name="toy", output=tmp_path / "a", **address)
+    one_line(error, "toy: http://***@[::1/a: no URL")

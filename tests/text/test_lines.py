@@ -143,3 +143,8 @@ def test_standard_input_is_read_from_its_descriptor(tmp_path):
     with open(tmp_path / "in", "rb", buffering=0) as handle:
         handle.read(len("read before\n"))
         assert started(stdin=handle).communicate() == (b"1 a\n2 b\n", b"")
+
+
+def test_standard_input_that_is_closed_is_one_line():
+    output = started(preexec_fn=lambda: os.close(0)).communicate()[1]
+    assert output.endswith(b"UserError: standard input is closed; give a file, or a pipe\n")

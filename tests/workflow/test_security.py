@@ -71,7 +71,7 @@ def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
     ("text", "line"),
     [
         (b"training:\n  lr: [1\n", "mine.yaml, line 3: not YAML (did not find expected ',' or ']')"),
-        (b"training:\n  lr: 1\n  lr: 2\n", "mine.yaml, line 3: not YAML (the key 'lr' is given twice)"),
+        (b"training:\n  lr: 1\n  lr: 2\n", "mine.yaml, line 3: the key 'lr' is given twice"),
         (b"a: 1\nb: \xff\n", "mine.yaml, line 2: not UTF-8; convert the file"),
         (b"a: x\0", "mine.yaml: not YAML (control characters are not allowed)"),
         (

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.pipeline.config.base import Language, Line, Seed
+from synmask.pipeline.config.base import Language, Line, Seed, looks
 from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError
@@ -57,7 +57,7 @@ def _run(_: Any, tokens: Sequence[Token]) -> dict[str, Any]:
 
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    if len({label for _, label in labels}) < len(labels):
+    if len({looks(label) for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
     return labels
 

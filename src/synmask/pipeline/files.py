@@ -11,6 +11,8 @@ import os
 import re
 import reprlib
 import socket
+import stat
+import sys
 import traceback
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,11 +25,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STDIN = Path("/dev/stdin")
+STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
+ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 # Messages of torch, the loader of shared libraries and the system
 NO_MEMORY = re.compile(
     r"out of memory|can(no|')t allocate memory|std::bad_alloc|failed to map segment|can't start new thread",
     re.I,
 )
+# Module → what it was doing, for errors that name no file
+ACTIONS = {
+    "multiprocessing.synchronize": "making a lock between processes, in /dev/shm",
+    "multiprocessing.shared_memory": "making memory that processes share, in /dev/shm",
+    "multiprocessing": "starting a process, or speaking to it",
+    "concurrent": "starting a process, or speaking to it",
+    "subprocess": "starting another program",
+    "tempfile": "making a temporary file (in TMPDIR, or else /tmp)",
+    "socket": "opening a connection",
+    "select": "waiting for another program",
+}
 
 
 class UserError(Exception):
@@ -70,9 +85,19 @@ def machine_fault(error: BaseException) -> str | None:
     if isinstance(error, IsADirectoryError) and error.filename:
         return f"{error.filename}: a folder; give the name of a file"
     if isinstance(error, OSError):
-        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-        return f"{error.filename or frame.f_globals['__name__']}: {error.strerror or error}"
+        return f"{error.filename or _done_at(error)}: {error.strerror or error}"
     return None
+
+
+def _done_at(error: OSError) -> str:
+    """The operation in which the system raised an error without a file name."""
+    places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for module in reversed(places):
+        for name, what in ACTIONS.items():
+            if module == name or module.startswith(f"{name}."):
+                return what
+    ours = [module for module in places if module.startswith("synmask.")]
+    return f"reading or writing in {ours[-1]}" if ours else "reading or writing"
 
 
 def _out_of_memory(error: BaseException | None) -> str | None:
@@ -230,6 +255,15 @@ def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
             yield zipped
 
 
+def endless(path: str | Path) -> bool:
+    """Whether it is a device that can be read for ever: /dev/zero, /dev/random, /dev/urandom."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):  # no such file; no file's name
+        return False
+    return stat.S_ISCHR(found.st_mode) and (os.major(found.st_rdev), os.minor(found.st_rdev)) in ENDLESS
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file (.gz or plain) without their line ends; only "\\n" ends a line.
 
@@ -262,15 +296,22 @@ def line_key(text: str) -> str:
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
         with (
             named_reads(path),
-            open(0, "rb", closefd=False) if path == STDIN else opened(path, "rb") as handle,
+            gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
         ):
             yield handle
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
+
+
+def _opened_to_read(path: Path) -> IO[bytes]:
+    if str(path) not in STDIN_NAMES:
+        return open(path, "rb")
+    if sys.stdin is None:  # otherwise another file may have descriptor 0
+        raise UserError("standard input is closed; give a file, or a pipe")
+    return open(0, "rb", closefd=False)
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:

@@ -5,12 +5,14 @@ some takes a lock on each; the kernel releases it when the job ends, in whatever
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -21,10 +23,28 @@ POLL_SECONDS = 1.0  # seconds between two looks for free GPUs
 
 
 def visible() -> list[str]:
-    """The GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else those that the driver lists."""
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        entries = map(str.strip, chosen.split(","))
-        return [*dict.fromkeys(entry for entry in entries if entry not in ("", "-1"))]
+    """The GPUs this process may use: those that CUDA takes from CUDA_VISIBLE_DEVICES, or else all numbers.
+
+    CUDA hides what comes after the first entry that is no GPU, such as -1, and all if one is named twice. It
+    reads the number that an entry begins with; names such as GPU-8932f937 and MIG-… stand among their like.
+    """
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
+        return _numbers()
+    entries = [entry.strip() for entry in chosen.split(",")]
+    kind = next((kind for kind in ("GPU-", "MIG-") if chosen.startswith(kind)), None)
+    if kind:
+        known = takewhile(lambda entry: entry.startswith(kind), entries)
+    else:
+        there = _numbers()
+        numbers = (re.match(r"\+?(\d+)", entry) for entry in entries)
+        known = (str(int(number[1])) for number in takewhile(bool, numbers))
+        known = takewhile(lambda number: not there or number in there, known)
+    gpus = [*known]
+    return gpus if len({*gpus}) == len(gpus) else []
+
+
+def _numbers() -> list[str]:
+    """The numbers of this machine's GPUs; none if the driver does not list them."""
     query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     try:
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads
+from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault, named_reads
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
@@ -34,6 +34,7 @@ def app(*listed: str) -> App:
             json_list=False,
             json_dict=False,
             show_default=lambda value: str(value) if value else None,
+            validator=_ends,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -71,6 +72,13 @@ def _sentence(place: str) -> str:
     functions = (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.FunctionDef))
     text = next(ast.get_docstring(function) for function in functions if function.name == name)
     return " ".join(text.partition("\n\n")[0].split())
+
+
+def _ends(_: Any, value: Any) -> None:
+    """Refuse endless devices: reading them would fill the memory."""
+    for path in value if isinstance(value, tuple) else (value,):
+        if isinstance(path, Path) and endless(path):
+            raise UserError(f"{path}: a device that never ends; give a file")
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -162,7 +170,12 @@ def _usage(error: CycloptsError) -> str:
         return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
-        return f"unexpected: {words}; see --help; a text of several words needs quotes"
+        advice = ", and put a text of several words in quotes"
+        if any(
+            " " in word or os.path.exists(word) for word in error.unused_tokens
+        ):  # a text in quotes, or a file
+            advice = " for the option that each file and text belongs to"
+        return f"unexpected: {words}; see --help{advice}"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
     return f"{error.argument.name}: {first_fault(error.__cause__, None)}"

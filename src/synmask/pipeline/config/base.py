@@ -5,14 +5,24 @@ import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.faults import check_keys
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 
 T = TypeVar("T", bound=Hashable)
+
+MAX_CHARACTERS = 1000  # characters of a title, label or path
 
 
 def sides(direction: str) -> tuple[str, str]:
@@ -77,6 +87,8 @@ def _plain_name(name: str) -> str:
     """Names become file names, targets and table rows: refuse anything a shell or a path could misread."""
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError("use lower-case letters and digits, joined by single hyphens")
+    if len(name) > 64:
+        raise ValueError("longer than 64 characters; shorten it, it becomes part of file names")
     return name
 
 
@@ -92,7 +104,18 @@ def _one_line(text: str) -> str:
         raise ValueError("a line break or another character that cannot be shown is in it")
     if not text.strip():
         raise ValueError("must not be empty")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"longer than {MAX_CHARACTERS} characters")
     return text
+
+
+def looks(label: str) -> str:
+    """A label as readers see it: equal for labels that differ in case or spaces.
+
+    >>> looks("Grammar  A") == looks("grammar a"), looks("Grammar −") == looks("Grammar +")
+    (True, False)
+    """
+    return " ".join(label.casefold().split())
 
 
 def _plain_path(path: str) -> str:
@@ -107,11 +130,14 @@ def _plain_path(path: str) -> str:
 
 
 def _plain_url(url: str) -> str:
-    """Snakemake would read braces as wildcards; commands appear in logs."""
+    """Snakemake would read braces as wildcards, and cannot make a file `.`; commands appear in logs."""
     if not re.fullmatch(r"(https?|file)://.*[^/?#]", url):
         raise ValueError("must be an http, https or file URL of a file or folder")
+    urlsplit(url)  # raises a ValueError: brackets that do not match
     if re.search(r"[{}]", url):
         raise ValueError("no braces in a URL; write %7B and %7D")
+    if re.search(r"/\.{1,2}$", url):
+        raise ValueError("ends in a dot; name the file or folder")
     if re.search(r"://([^/]*@|[^/:\[]*:(?!\d*(/|$)))", url):  # what follows ":" is no port
         advice = "put both into ~/.netrc: machine HOST login NAME password PASSWORD"
         raise ValueError(f"a name and a password in a URL are seen by others, in logs, too; {advice}")

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterable
 from importlib.util import find_spec
+from pathlib import Path
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import sides
+from synmask.pipeline.config.base import looks, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.published import Published
@@ -17,13 +18,22 @@ from synmask.pipeline.config.table_spec import BASELINES, label_of
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.tasks import GENERATED, GLUE
 
-# Folders in results/ and in the folder of a direction, whose names entries cannot have.
+# Rows of tables and figures that are not systems.
+FIXED_ROWS = (
+    "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
+)  # fmt: skip
+# Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
 RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
 DIRECTION_FOLDERS = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
+PROJECT_FOLDERS = {
+    *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
+    *("slurm", "src", "studies", "tests", "workflow"),
+}
 RESERVED = {
     "corpora": RESULTS_FOLDERS | {"corenlp"},  # also a folder of downloads
     "benchmarks": RESULTS_FOLDERS,
     "systems": DIRECTION_FOLDERS,
+    "experiments": PROJECT_FOLDERS,
 }
 
 
@@ -230,11 +240,12 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
 
 
 def _check_folders(config: Config) -> None:
-    """Reject names of folders of results, and names given twice."""
+    """Reject names of folders, names given twice, and a data_dir that contains other files."""
     for section, reserved in RESERVED.items():
         for name in getattr(config, section):
-            if name in reserved:
-                raise Fault((section, name), "a folder of results has this name; take another")
+            if name in reserved or (section == "systems" and name.removeprefix("seed").isdigit()):
+                what = "a folder has this name, of results or the project; take another"
+                raise Fault((section, name), what)
 
     def named(*sections: str) -> list[tuple[tuple, str]]:
         return [((section, name), name) for section in sections for name in getattr(config, section)]
@@ -244,6 +255,11 @@ def _check_folders(config: Config) -> None:
     made += [(("tables",), name) for name in config.single_tables]
     made += named("experiments", "tables")
     _check_taken("another target, or the table of its trees or of one task,", made)
+    here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
+    first = data.relative_to(here).parts[:1] if here in data.parents else ()
+    taken = first and (first[0].startswith(".") or first[0] in PROJECT_FOLDERS - {"data", "downloads"})
+    if taken or data in (here, *here.parents) or (os.path.exists(data) and not os.path.isdir(data)):
+        raise Fault(("data_dir",), f"{config.data_dir!r} cannot be a folder of downloads alone; give another")
 
 
 def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
@@ -256,13 +272,18 @@ def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
 
 
 def _check_corpora(config: Config) -> None:
-    """A corpus' settings must refer to directions that it has."""
+    """A corpus' settings must refer to directions and sentences that it has."""
     for name, corpus in config.corpora.items():
         path, weight = ("corpora", name), corpus.training.mlm_weight
         for system, directions in corpus.options.items():
             _check_directions(corpus.languages, (*path, "options", system), directions)
         if isinstance(weight, dict) and weight != config.training.mlm_weight:
             _check_directions(corpus.languages, (*path, "training", "mlm_weight"), weight)
+        valid = corpus.generate.valid if corpus.generate else corpus.pairs.get("valid")
+        most = valid[1] if isinstance(valid, tuple) else valid
+        if corpus.sentence and most and corpus.sentence > most:
+            what = f"there is no sentence {corpus.sentence}: the validation set has {most}"
+            raise Fault((*path, "sentence"), what)
 
 
 def _check_directions(languages: Iterable[str], path: tuple, directions: Iterable[str]) -> None:
@@ -308,9 +329,10 @@ def _check_labels(config: Config, published: Published) -> None:
         *((("tables", name), table.systems) for name, table in config.tables.items()),
     ]
     for path, systems in rows:
-        labelled: dict[str, str] = {}  # label → the first system that has it
+        seen = {looks(row): "a row that stands there by itself" for row in FIXED_ROWS}
         for system in systems:
-            label = label_of(config, published, system)
-            if (other := labelled.setdefault(" ".join(label.casefold().split()), system)) != system:
-                what = f"system {system!r} is called {label!r}, as {other!r} is"
+            label = " ".join(label_of(config, published, system).split())
+            if looks(label) in seen:
+                what = f"system {system!r} is called {label!r}, as {seen[looks(label)]} is"
                 raise Fault((*path, "systems"), f"{what}; give it another label")
+            seen[looks(label)] = repr(system)

@@ -60,6 +60,8 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
         return _checked(values)
     except Fault as found:
         raise user_error(found, values, files, _checked) from None
+    except RecursionError:
+        raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
 
 def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:

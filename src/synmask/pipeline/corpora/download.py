@@ -18,7 +18,7 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from synmask.pipeline import files
-from synmask.pipeline.corpora.archive import incomplete, mistaken, recorded
+from synmask.pipeline.corpora.archive import MAGIC, incomplete, mistaken, recorded
 from synmask.pipeline.files import UserError
 
 ATTEMPTS = 4
@@ -117,6 +117,11 @@ def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
     """The source to fetch from (a path, or an http or https URL), and advice if that fails."""
+    for address in filter(None, (url, mirror)):
+        try:
+            urlsplit(str(address))
+        except ValueError as error:
+            raise UserError(f"{name}: {address}: no URL ({error}); fix it in config.yaml") from None
     base = quote(output) if url is None else urlsplit(url).path.rpartition("/")[2]
     hint = f"set mirrors: {{{name}: <folder or URL with {unquote(base)}>}} in config.yaml"
     if mirror is not None:
@@ -201,6 +206,10 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
                 bar.update(len(chunk))
         if known is not None and part.tell() != known:
             raise _Interrupted(f"it ended after {part.tell():,} of {known:,} bytes")
+        tested = checked or Path(urlsplit(url).path).suffix in MAGIC
+        if known is None and not (tested or response.raw.chunked):
+            place = files.without_passwords(url)
+            print(f"{name}: {place} came without its length; see whether its end is there", file=sys.stderr)
         return reply.get("Content-Type", "").partition(";")[0].strip().lower()
 
 

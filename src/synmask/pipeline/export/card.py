@@ -16,10 +16,15 @@ from typing import Any
 import yaml
 
 from synmask.pipeline.display import pipes, plain, shown
+from synmask.pipeline.evaluation.bleu import bleu_of_counts
+from synmask.pipeline.evaluation.sentences import counts_of
+from synmask.pipeline.evaluation.significance import compare, over_seeds
 from synmask.pipeline.owner import read_record
 from synmask.pipeline.paths import existing
 
-RUN = ("corpus", "direction", "task", "system", "seed")
+BASELINE = "transformer"
+SET = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
+RUN = (*SET, "system", "seed")
 FRONT_MATTER = "---\n# license: yours to fill in before you publish this model\n"
 UNSCORED = "## Results\n\nUnknown: no `scores.json` of this run was beside {} when it was exported."
 
@@ -42,7 +47,7 @@ def model_card(
         origin: the run that the model file carries, which names it and whose scores count.
     """
     run = path.resolve().parent
-    scores = _scores(run, origin)
+    scores = _scores(run, origin, RUN)
     title = _title(origin or scores) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
@@ -74,8 +79,8 @@ def _what(system: Any) -> str:
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
-def _scores(run: Path, origin: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores in a run's folder; none if there are none, or if they are of another run than `origin`.
+def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
+    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
 
     Raises:
         UserError: sentences.csv, history.csv or train.json beside them are another run's.
@@ -84,14 +89,13 @@ def _scores(run: Path, origin: Mapping[str, Any]) -> dict[str, Any]:
     scores = read_record(path, [run / "sentences.csv"], train=train) if path.exists() else {}
     if train.exists():
         read_record(train, [run / "history.csv"])
-    return scores if all(scores.get(part) == origin[part] for part in RUN if part in origin) else {}
+    return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}
 
 
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
-    same = {one: int(one.name.removeprefix("seed")) for one in existing("seed{seed}", run.parent)}
-    found = (_scores(one, {**scores, "seed": seed}) for one, seed in same.items())
-    seeds = [one for one in found if one] or [scores]
+    same = _seeds(run.parent, scores, *SET, "system")
+    seeds = [_scores(one, scores, ()) for one in same] or [scores]
     heads, rows = ["set", "score", "this model", "mean of seeds", "seeds"], []
     for part, values in scores["scores"].items():
         for name, value in values.items():
@@ -101,7 +105,31 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             rows.append([_escaped(part), _escaped(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
-    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes]
+    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
+
+
+def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
+    """The folders of a system's runs whose scores are their own, and `of`'s in these parts."""
+    seeds = {run: int(run.name.removeprefix("seed")) for run in existing("seed{seed}", system)}
+    return [run for run, seed in seeds.items() if _scores(run, {**of, "seed": seed}, (*parts, "seed"))]
+
+
+def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
+    """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
+    baseline = run.parent.parent / BASELINE
+    if scores.get("system") == BASELINE:
+        return []
+    sides = [_seeds(run.parent, scores, *SET, "system"), _seeds(baseline, scores, *SET)]
+    files = [[one / "sentences.csv" for one in side if (one / "sentences.csv").exists()] for side in sides]
+    if not all(files):
+        return []
+    counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]
+    bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
+    p = compare(*bleu, *counts, score=bleu_of_counts)
+    found = over_seeds(*bleu)
+    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+z.2f} to {found.high:+z.2f}"
+    difference = f"test sacreBLEU {found.difference:+z.2f} ({seeds}; p = {p.p:.3f}"
+    return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:

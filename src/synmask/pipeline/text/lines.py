@@ -11,7 +11,7 @@ from threading import Thread
 
 from tqdm import tqdm
 
-from synmask.pipeline.files import STDIN, read_lines, writing
+from synmask.pipeline.files import STDIN, STDIN_NAMES, read_lines, writing
 
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
 Check = Callable[[list[str], int], object]  # likewise
@@ -45,7 +45,7 @@ def answer(
     path = input or STDIN
     total = None
     if not interactive and path.is_file():
-        again = os.lseek(0, 0, os.SEEK_CUR) if path == STDIN else None
+        again = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
         total = _checked(path, check)
         if again is not None:
             os.lseek(0, again, os.SEEK_SET)
