@@ -5,6 +5,7 @@ fairseq is imported inside the fixtures: most tests need none of it.
 
 import copy
 import random
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,22 @@ def model_text(codes: str = "", **kwargs) -> ModelText:
 
 
 typed = RunSettings.model_validate
+
+
+def count_parameters(settings, *sizes):
+    """The parameters of a run's model, built without weights, with vocabularies of these sizes: source, target, templates."""
+    import torch
+    from fairseq.data import Dictionary
+
+    from synmask.pipeline.translation.task import model_class, transformer_config
+
+    names = ("source_dictionary", "target_dictionary", "template_dictionary")
+    symbols = (map(str, range(size - Dictionary().nspecial)) for size in sizes)
+    words = {name: Dictionary(extra_special_symbols=each) for name, each in zip(names, symbols, strict=False)}
+    with torch.device("meta"):
+        build = model_class(settings.system.guide).build
+        model = build(transformer_config(settings), Namespace(**words), settings.system)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def of_our_modules(model):

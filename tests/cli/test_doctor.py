@@ -3,49 +3,32 @@
 import json
 import shutil
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from synmask.pipeline.cli import doctor, main
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.slurm import Site
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
-TRAIN, DEV = "data/aspec/train.txt", "data/aspec/dev.txt"
-
-
-def mirrored(**mirrors):
-    return load(read_all(project_files(ROOT)) | {"mirrors": mirrors}, [])
-
-
-def origins(*paths, **mirrors):
-    return {path: doctor._origin(mirrored(**mirrors), path) for path in paths}
-
-
-def sinfo(folder, monkeypatch, command):
-    """A `sinfo` that is found before SLURM's own."""
-    (folder / "sinfo").write_text(f"#!/bin/sh\n{command}\n")
-    (folder / "sinfo").chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
 
 
 def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_path, capsys):
     nowhere = tmp_path / "nowhere"
     (tmp_path / "mine.yaml").write_text(f"mirrors: {{multi30k: {nowhere}, corenlp: {nowhere}}}\n")
-    sinfo(tmp_path, monkeypatch, "exit 1")
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SystemExit, match="1"):
         main(["doctor", "multi30k-small", "--profile", "slurm", "--configfile", f"{tmp_path}/mine.yaml"])
     output = capsys.readouterr().out
-    assert "TO DO  no java for CoreNLP: install default-jdk-headless\n" in output
-    assert f"TO DO  cannot be reached: {nowhere}: download on" in output
-    assert "TO DO  no sbatch, squeue, scancel on PATH" in output
-    assert "TO DO  what trainings ask for is not compared: `sinfo -p " in output
-    assert "good   no licensed data is missing\n" in output
-    assert " are needed for models still to come" in output
+    assert "TO DO  Java for CoreNLP: install default-jdk-headless\n" in output
+    assert output.count(f"TO DO  downloads from {nowhere}: cannot be reached: ") == 1
+    assert "TO DO  SLURM: no sbatch, squeue, scancel on PATH" in output
+    assert "partition" not in output  # nothing is asked without SLURM's commands
 
 
 def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
@@ -59,21 +42,19 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
         path.touch()
     with suppress(SystemExit):  # a machine may lack Java
         main(["doctor", "multi30k-small", "--configfile", "mine.yaml"])
-    assert "good   all that can be downloaded is here\n" in capsys.readouterr().out
+    assert "downloads from" not in capsys.readouterr().out
 
 
-def test_what_is_licensed_is_named():
-    missing = origins(TRAIN, DEV, "data/multi30k/train.de.gz")
-    assert missing[TRAIN] is None
-    assert doctor._licensed(mirrored(), missing) == (
-        False,
-        "aspec is licensed and cannot be downloaded: get dev.txt, train.txt, "
-        "then set `mirrors: {aspec: FOLDER}` in config.yaml",
-    )
-    assert doctor._mirrors(origins(TRAIN))[0]
-    named = origins(TRAIN, aspec="/nowhere")
-    assert doctor._licensed(mirrored(aspec="/nowhere"), named)[0]
-    assert not doctor._mirrors(named)[0]
+def test_what_is_licensed_is_named(tmp_path):
+    def files(**mirrors):
+        values = read_all(project_files(ROOT)) | {"mirrors": mirrors, "data_dir": str(tmp_path)}
+        return [line for line in doctor._files(load(values, []), ["aspec"]) if "mirrors" in line[1]]
+
+    todo = "aspec is licensed and cannot be downloaded: get dev.txt, test.txt, train.txt, "
+    assert files() == [("licensed data", todo + "then set `mirrors: {aspec: FOLDER}` in config.yaml")]
+    [(what, todo)] = files(aspec="/nowhere")
+    assert (what, todo.split(":")[0]) == ("downloads from /nowhere", "cannot be reached")
+    assert files(aspec=str(tmp_path)) == []
 
 
 def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
@@ -97,31 +78,56 @@ def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsy
         main(["doctor", "mine", "--configfile", str(mine)])
     [line] = [line for line in capsys.readouterr().out.splitlines() if "yours" in line]
     assert line == (
-        "TO DO  files of yours are missing: no/dev.de, no/dev.de.mrg, no/dev.en and 2 more: "
+        "TO DO  7 files of yours: missing: no/dev.de, no/dev.de.mrg, no/dev.en and 2 more: "
         "put them there, or change the corpus' `files` or `trees`"
     )
 
 
+def command(tmp_path, name, script):
+    (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / name).chmod(0o755)
+
+
 def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
-    sinfo(tmp_path, monkeypatch, "echo '512000 64 gpu:v100:2'")
-    config = load(read_all(project_files(ROOT)), [])
-    fits = config.corpora["demo"].resources
-    large = fits.model_copy(update={"mem_mb": 900000})
+    for name, script in (
+        ("sinfo", "echo '512000 64 gpu:v100:2'"),
+        ("sbatch", "exit 0"),
+        ("squeue", ""),
+        ("scancel", ""),
+    ):
+        command(tmp_path, name, script)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    def is_set_in(key):
-        return f"`{'.'.join(key)}` in mine.yaml"
+    def findings(mem_mb, gpus=0):
+        values = read_all(project_files(ROOT))
+        values["corpora"]["demo"]["resources"] |= {"mem_mb": mem_mb, "gpus": gpus}
+        return dict(doctor._cluster(load(values, []), ["demo"], job=False))
 
-    key = ("corpora", "demo", "resources")
-    assert doctor._nodes(Site(), {key: fits}, is_set_in) == (True, "nodes of gpu have what trainings ask for")
-    assert doctor._nodes(Site(), {("x",): fits, key: large}, is_set_in) == (
-        False,
-        "no node of gpu has 900,000 MB, but at most 512,000: change `corpora.demo.resources.mem_mb` in mine.yaml",
+    good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
+    assert findings(3000) == dict.fromkeys(good, "")
+    todo = "no node of gpu has 900,000 MB, but at most 512,000: change `mem_mb` there"
+    assert findings(900000) == dict.fromkeys(good[:3], "") | {good[3]: todo}
+    for model, fault in (
+        ("v100", ""),
+        ("a100", "no node of gpu has 1 GPU, but at most 0: change `gpus` there"),
+    ):
+        monkeypatch.setattr(slurm, "read_site", partial(Site, gpu_model=model))
+        assert findings(3000, gpus=1)[good[3]] == fault
+    command(tmp_path, "sinfo", "exit 1")
+    assert findings(3000)[good[3]] == "not compared: `sinfo -p gpu` shows no node"
+
+
+def test_what_slurm_says_is_shown(monkeypatch, tmp_path):
+    """Of a partition that it refuses, and of a short job that fails or does not see this folder."""
+    command(
+        tmp_path,
+        "sbatch",
+        'case "$*" in *test-only*) echo "error: no such account" >&2; echo Sorry >&2;; esac; exit 1',
     )
-    gpu = fits.model_copy(update={"gpus": 1})
-    assert doctor._nodes(Site(gpu_model="v100"), {key: gpu}, is_set_in)[0]
-    assert not doctor._nodes(Site(gpu_model="a100"), {key: gpu}, is_set_in)[0]
-    sinfo(tmp_path, monkeypatch, "exit 1")
-    assert doctor._nodes(Site(), {key: fits}, is_set_in) == (
-        False,
-        "what trainings ask for is not compared: `sinfo -p gpu` shows no node",
-    )
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(slurm, "check_commands", lambda: None)
+    found = dict(doctor._cluster(load(read_all(project_files(ROOT)), []), [], job=True))
+    assert found["partition gpu"] == "error: no such account; Sorry; change slurm.local.yaml"
+    assert found["a node sees this folder"].startswith("exit code 1; ")
+    command(tmp_path, "sbatch", "exec sleep 9")
+    assert doctor._sbatch(Site(), "main", timeout=0.1).startswith("no answer in 0 s")

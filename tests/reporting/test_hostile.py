@@ -178,7 +178,7 @@ def test_tables_in_the_terminal_line_up(capsys, tmp_path):
     table = aligned(["", "F1"], [["苹果", "1.0"], ["e\u0301e\u0301", "10.00"], ["a\x1b[31m", "2"]])
     assert len(widths(table.splitlines())) == 1
     assert "\x1b" not in table
-    rows = [Row(name, 1, 0, Hours(1.0, 2.0), working=10) for name in ("中文语料 De→En", "base")]
+    rows = [Row(name, 1, 0, Hours(1.0, 2.0), 10, 10, 10, 10) for name in ("中文语料 De→En", "base")]
     assert len(widths(next(plan_lines(rows)).splitlines())) == 1
     scores = {"induced": {"f1": 1.0}}
     labels = {"名词": {"f1": 1.0}, "N": {"f1": 1.0}}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import fit, model_text, typed
+from small_models import count_parameters, fit, model_text, typed
 from synmask.pipeline.config.guides import TemplatesOptions
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
@@ -20,7 +20,6 @@ from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
-from synmask.pipeline.translation.parameters import count_parameters
 from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer, read_templates
 from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.train import Translation, translation_config

@@ -21,7 +21,8 @@ from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 ROOT = Path(__file__).parents[2]
 TEXT = "results/demo/de-en/text/valid.de"
-HOURS = r"about \d+ \w+ of training on one GPU, \d+ \w+ on \d+ cores without one: see synmask plan"
+TIME = r"\d+ \w+(?: \d+ \w+)?"
+HOURS = rf"about {TIME} of training on one GPU, {TIME} on \d+ cores without one: see synmask plan"
 # The workflow with stand-ins: trainings write a line to their log and take two seconds, all else is made at once.
 STAND_INS = """
 import os

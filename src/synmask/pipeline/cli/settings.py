@@ -1,9 +1,8 @@
 """`synmask settings`; and the configuration for verbs that name targets."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from synmask.pipeline.config.blame import place
 from synmask.pipeline.config.loading import check_named, laid_over
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.files import UserError
@@ -27,17 +26,15 @@ def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path
     print(as_json(config.run_settings(corpus, direction, system)))
 
 
-def configured(
-    target: Sequence[str], configfiles: Iterable[Path]
-) -> tuple[Config, Sequence[str], Callable[[tuple[str, ...]], str]]:
-    """The configuration, its targets (by default its own), and a function that says where a key is set.
+def configured(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:
+    """The configuration, and its targets: by default its own.
 
     Raises:
         UserError: a target is not in the configuration (with the nearest).
     """
-    config, values, files = laid_over(configfiles)
+    config, _, files = laid_over(configfiles)
     for name in target:
         if name not in config.named_targets:
             near = similar(name, config.named_targets)
             raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
-    return config, target or config.targets, lambda key: place(key, values, files)
+    return config, target or config.targets

@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from synmask.pipeline.config.schema import Config
 
@@ -19,9 +19,10 @@ def number_of_pairs(config: Config, corpus: str, language: str) -> int | None:
     return sum(number) // 2 if isinstance(number, tuple) else number
 
 
-def bytes_of_text(config: Config, corpus: str, language: str) -> int | None:
-    """The size of the training text in `language`, unpacked; None if it cannot be read."""
-    return _total(*config.raw_files(corpus, "train", language), len)
+def bytes_of_text(paths: Iterable[str]) -> int | None:
+    """The size of texts, unpacked; None if one cannot be read."""
+    sizes = [_total(path, len) for path in paths]
+    return None if None in sizes else sum(sizes)
 
 
 def _total(path: str, of: Callable[[bytes], int]) -> int | None:

@@ -15,7 +15,6 @@ from synmask.pipeline.config.table_spec import TableSpec, expected_runs, table_n
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.trainings import continued_on
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
@@ -120,10 +119,12 @@ class Targets:
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
         chosen = self.config.benchmarks[table.benchmark].weights_of
+        folder = f"{filled(BENCHMARK, benchmark=table.benchmark)}/"
         for system in {*table.systems} & {*chosen}:
-            for benchmark, task in continued_on(self.config, chosen[system]):
-                if benchmark == table.benchmark:
-                    yield task
+            continued = self.config.weights[chosen[system]].continued
+            for prefix in itertools.chain(*continued.parses.values()) if continued else ():
+                if prefix.startswith(folder):
+                    yield prefix.removeprefix(folder).split("/")[0]
 
     def submissions(self, table: str) -> list[str]:
         """The zips for GLUE's server of the systems of a benchmark's table.

@@ -1,6 +1,5 @@
 """The trainings that targets need, each as a job of the workflow: its rule and wildcards."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -9,7 +8,7 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.table_spec import expected_runs, table_spec
-from synmask.pipeline.paths import PREDICTOR, RUN, TASK, TUNED, WEIGHTS, filled
+from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, filled
 
 # Rules that train → the folder of a run.
 TRAININGS = {
@@ -28,27 +27,16 @@ class Training:
     rule: str
     wildcards: Mapping[str, str]
 
-    @classmethod
-    def of_run(cls, rule: str, corpus: str, direction: str, system: str, **seed: str) -> "Training":
-        """A training for translation; without a seed, with any."""
-        source, target = sides(direction)
-        return cls(rule, {"corpus": corpus, "source": source, "target": target, "system": system} | seed)
-
     @property
     def folder(self) -> str:
         return filled(TRAININGS[self.rule], **self.wildcards)
 
-    @property
-    def direction(self) -> str:
-        return f"{self.wildcards['source']}-{self.wildcards['target']}"
-
-    @property
-    def alike(self) -> str:
+    def folders(self, *free: str) -> str:
         """The folders of trainings that take as long, as a pattern.
 
-        They have any seed; those for translation any direction, fine-tunings any system.
+        They have any seed, fine-tunings any system; `free`: other wildcards that may differ, too.
         """
-        free = {"seed", "source", "target"} | ({"system"} if self.rule == "finetune" else set())
+        free = (*free, "seed", *(["system"] if self.rule == "finetune" else []))
         known = {name: value for name, value in self.wildcards.items() if name not in free}
         return filled(TRAININGS[self.rule], **known)
 
@@ -56,66 +44,46 @@ class Training:
 def trainings(config: Config, targets: Iterable[str]) -> list[Training]:
     """Every training that `targets` (experiments, tables, groups of them) need, once.
 
-    Those for translation come first, then RoBERTas that are pre-trained, then fine-tunings.
+    Those for translation come first, then fine-tunings, each after the pre-training of its weights.
     """
     targets = list(targets)
-    jobs = [*_translating(config, targets), *_pretraining(config, targets), *_tuning(config, targets)]
+    jobs = [*_translating(config, targets), *_tuning(config, targets)]
     return [*{job.folder: job for job in jobs}.values()]
 
 
-def _translating(config: Config, targets: Iterable[str]) -> Iterator[Training]:
+def _translating(config: Config, targets: list[str]) -> Iterator[Training]:
     """For each run of an experiment or a table; a system that reads templates has two trainings."""
-    published = read_published(config.published)
+    published, runs = read_published(config.published), []
     for target in targets:
-        runs = []
         for name in config.own_experiments(target):
             entry, seeds = config.plain_experiments[name], config.experiment_seeds(name)
             runs += product([entry.corpus], entry.directions, entry.systems, seeds)
         for name in config.tables_of(target):
             if config.all_tables[name].experiments:
-                runs += (tuple(run.values()) for run in expected_runs(table_spec(config, published, name)))
-        for *run, seed in runs:
-            for rule in ("train_templates", "train") if config.systems[run[2]].kind.templates else ("train",):
-                yield Training.of_run(rule, *run, seed=str(seed))
+                runs += (run.values() for run in expected_runs(table_spec(config, published, name)))
+    for corpus, direction, system, seed in runs:
+        source, target = sides(direction)
+        run = {"corpus": corpus, "source": source, "target": target, "system": system, "seed": str(seed)}
+        if config.systems[system].kind.templates:
+            yield Training("train_templates", run)
+        yield Training("train", run)
 
 
-def _pretraining(config: Config, targets: Iterable[str]) -> Iterator[Training]:
-    """RoBERTas that are not published; those that others continue come first."""
-    wanted = []
+def _tuning(config: Config, targets: list[str]) -> Iterator[Training]:
     for table in config.benchmark_tables(*targets):
-        entry = config.benchmarks[table.benchmark]
-        wanted += [entry.weights_of.get(system, entry.weights) for system in table.systems]
-    entries = [config.weights[name] for name in wanted]
-    wanted += [entry.continued.weights for entry in entries if entry.continued]
-    for name in wanted[::-1]:
-        if config.weights[name].pretrain:
-            yield Training("pretrain", {"weights": name})
-        elif config.weights[name].continued:
-            yield Training("continue_pretraining", {"weights": name})
-
-
-def _tuning(config: Config, targets: Iterable[str]) -> Iterator[Training]:
-    for table in config.benchmark_tables(*targets):
+        name, benchmark = table.benchmark, config.benchmarks[table.benchmark]
+        for system in table.systems:
+            yield from _pretraining(config, benchmark.weights_of.get(system, benchmark.weights))
         systems = [system for system in table.systems if system in config.systems]
-        seeds = config.benchmark_seeds(table.benchmark)
-        for task, system, seed in product(config.tasks_of(table), systems, seeds):
-            names = {"benchmark": table.benchmark, "task": task, "system": system, "seed": str(seed)}
-            yield Training("finetune", names)
+        for task, system, seed in product(config.tasks_of(table), systems, config.benchmark_seeds(name)):
+            yield Training("finetune", {"benchmark": name, "task": task, "system": system, "seed": str(seed)})
 
 
-def parsed_tasks(config: Config, targets: Iterable[str]) -> list[tuple[str, str]]:
-    """Benchmark and task of what CoreNLP parses for the systems of `targets`, or for their weights."""
-    targets = list(targets)
-    tables = [table for table in config.benchmark_tables(*targets) if config.reads_words(table)]
-    read = [(table.benchmark, task) for table in tables for task in config.tasks_of(table)]
-    for job in _pretraining(config, targets):
-        read += continued_on(config, job.wildcards["weights"])
-    return [job for job in dict.fromkeys(read) if config.benchmarks[job[0]].generate is None]
-
-
-def continued_on(config: Config, weights: str) -> list[tuple[str, str]]:
-    """Benchmark and task of the parsed sentences that these weights' pre-training continues on."""
-    continued = config.weights[weights].continued
-    prefixes = [prefix for part in continued.parses.values() for prefix in part] if continued else []
-    found = (re.match(re.sub(r"{\w+}", "([^/]+)", f"{TASK}/"), prefix) for prefix in prefixes)
-    return [match.groups() for match in found if match and match[1] in config.benchmarks]
+def _pretraining(config: Config, weights: str) -> Iterator[Training]:
+    """A RoBERTa that is not published, after the one that it continues."""
+    entry = config.weights[weights]
+    if entry.continued:
+        yield from _pretraining(config, entry.continued.weights)
+        yield Training("continue_pretraining", {"weights": weights})
+    elif entry.pretrain:
+        yield Training("pretrain", {"weights": weights})
