@@ -34,9 +34,9 @@ def plan(
 ) -> None:
     """Estimate what a target needs before it runs: trainings, parameters, hours, memory and disk.
 
-    Parameters, hours and disk are those of one training. Parameters are estimated: vocabularies have at most
-    as many sub-words as there are merge operations, and a guide of yours, or of a fine-tuning, is not counted.
-    `snakemake -n` gives the same hours.
+    Parameters, hours and disk are those of one training. Parameters are estimated with as many sub-words as
+    there are merge operations, without a guide of yours or of a fine-tuning. `snakemake -n` says the same
+    hours.
 
     For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
