@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from small_models import count_parameters, fit, model_text, typed
-from synmask.pipeline.cli.plan import RESUME, lines, rows_of
+from synmask.pipeline.cli.plan import RESUME, lines, parsing_lines, rows_of
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average
@@ -213,3 +213,25 @@ def test_fine_tunings_of_roberta_base_need_its_size(tmp_path):
     needed = row.parameters * 4 * (2 * 10 + 12)  # two copies each, and the checkpoints of one
     disk = next(line for line in lines([row], results=tmp_path) if line.startswith("disk"))
     assert f"{needed / 1e9:.1f} GB are needed for models still to come, " in disk
+
+
+def test_hours_of_parsing_are_said_for_each_task():
+    config = configuration()
+    assert not list(parsing_lines(config, ["glue-mlm", "nlu-demo"]))
+    found = list(parsing_lines(config, ["glue"]))
+    assert len(found) == 8
+    mnli = next(line for line in found if "glue/mnli" in line)
+    count = (392702 + 9815 + 9832) * 2
+    hours = count / 11 / config.corenlp.threads / 3600
+    assert f"at most {count:,} sentences, {hours:.2f} hours with 2 threads" in mnli
+
+
+def test_hours_of_parsing_for_pre_training_are_said():
+    """Of a table whose systems read no parses, but whose weights are pre-trained on those of four tasks."""
+
+    def synclm(values):
+        values["benchmarks"]["glue"]["weights_of"] = {"roberta": "roberta-base-synclm"}
+        values["tables"]["glue-attention"]["systems"] = ["roberta"]
+
+    found = {line.split()[1] for line in parsing_lines(configuration(synclm), ["glue-attention"])}
+    assert found == {"glue/cola:", "glue/rte:", "glue/mrpc:", "glue/sts-b:"}

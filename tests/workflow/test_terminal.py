@@ -195,7 +195,7 @@ def test_no_cores_are_refused(project):
 
 
 def test_a_crash_is_told_with_the_place_it_came_at(project):
-    """As when a library that a step loads is written anew meanwhile: then nothing else is in its log."""
+    """As when a library that a step loads is replaced meanwhile: then nothing else is in its log."""
     crash = "import os, signal\n\ndef load():\n    os.kill(os.getpid(), signal.SIGBUS)\n\nload()\n"
     (project.folder / "bin").mkdir()
     (project.folder / "bin/synmask").write_text(f"#!{sys.executable}\n{crash}")

@@ -221,7 +221,7 @@ def half_done_trainings():
 
 
 def licensed_downloads():
-    """What to do about licensed files that are to be downloaded, in one line."""
+    """`licensed` for the files that are to be downloaded."""
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     return licensed(CONFIG, [job.output[0] for job in jobs if job.rule.name == "download_file"])
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -92,9 +93,11 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     for folder, name in (Path(path).parts[-2:] for path in left):
         if place := config.mirrors.get(folder) or config.origin(folder, name)[0]:
             places.add("{0.scheme}://{0.netloc}".format(urlsplit(place)) if "://" in place else place)
-    for place in sorted(places):
-        todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"
-        yield f"downloads from {place}", "" if _reached(place) else todo
+    places = sorted(places)
+    todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"
+    with ThreadPoolExecutor() as threads:
+        for place, reached in zip(places, threads.map(_reached, places), strict=True):
+            yield f"downloads from {place}", "" if reached else todo
     yield disk(rows_of(config, targets))
 
 

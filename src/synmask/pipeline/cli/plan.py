@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,14 @@ from rich.filesize import decimal
 
 from synmask.pipeline.arguments import Whole
 from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.display import aligned
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
 from synmask.pipeline.workflow.jobs import Jobs, Values
+from synmask.pipeline.workflow.targets import Targets
 from synmask.pipeline.workflow.trainings import Training, trainings
 
 BYTES = 4  # per parameter
@@ -25,6 +28,7 @@ TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's tw
 RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
 BEST = 3
+PARSED_PER_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 
 
 def plan(
@@ -48,7 +52,7 @@ def plan(
     """
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     config, targets = configured(target, [path for path in configfile if path.suffix])
-    for line in lines(rows_of(config, targets), gpus):
+    for line in [*lines(rows_of(config, targets), gpus), *parsing_lines(config, targets)]:
         print(line)
     if message := half_done_trainings(config, targets):
         print(f"half done  {message}")
@@ -103,6 +107,15 @@ def half_done_trainings(config: Config, targets: Iterable[str], results: Path = 
         for job in trainings(config, targets)
     )
     return half_done.line(begun, config.any_code)
+
+
+def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
+    """The hours of CoreNLP for each task of a benchmark that it parses."""
+    named, threads = Targets(config, read_published(config.published)), config.corenlp.threads
+    for benchmark, task in dict.fromkeys(chain(*map(named.parsed_tasks, targets))):
+        count = sum(config.task_sentences(benchmark, task, start) for start in ("", "dev-"))
+        hours = f"{count / (PARSED_PER_SECOND * threads) / 3600:.2f} hours with {threads} threads"
+        yield f"parsing    {benchmark}/{task}: at most {count:,} sentences, {hours}"
 
 
 HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")

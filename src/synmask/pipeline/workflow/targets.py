@@ -21,7 +21,7 @@ PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv
 
 
 def licensed(config: Config, downloads: Iterable[str]) -> str:
-    """What a user has to do about the licensed files among these downloads, in one line; "" without such."""
+    """How to get the licensed files among these downloads, in one line; "" if there are none."""
     missing: dict[str, list[str]] = {}
     for path in downloads:
         name, file = Path(path).parts[-2:]
@@ -82,10 +82,10 @@ class Targets:
         for table in config.benchmark_tables(target):
             benchmark = config.benchmarks[table.benchmark]
             files.update(config.weights_sources(benchmark.weights))
-            tasks, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
-            if benchmark.generate is None and (continued or config.reads_words(table)):
+            tasks, parsed = {*config.tasks_of(table)}, self._parsed_tasks(table)
+            if parsed:
                 files.update(config.corenlp_jars(TASK_LANGUAGE))
-            for task in tasks | continued if benchmark.folder is None else ():
+            for task in tasks | parsed if benchmark.folder is None else ():
                 files.update(config.task_sources(table.benchmark, task, test=task in tasks))
         for name in config.members(target):
             entry = self.entry(name)
@@ -115,6 +115,17 @@ class Targets:
                 for split, language in itertools.product(corpus.trees, sources):
                     files.add(config.gold_trees(entry.corpus, split, language))
         return sorted(files)
+
+    def parsed_tasks(self, target: str) -> list[tuple[str, str]]:
+        """Benchmark and task of what CoreNLP parses for the systems of a target, or for their weights."""
+        tables = self.config.benchmark_tables(target)
+        return [(table.benchmark, task) for table in tables for task in sorted(self._parsed_tasks(table))]
+
+    def _parsed_tasks(self, table: Table) -> set[str]:
+        if self.config.benchmarks[table.benchmark].generate is not None:
+            return set()
+        read = self.config.tasks_of(table) if self.config.reads_words(table) else []
+        return {*read, *self._continued_on(table)}
 
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
