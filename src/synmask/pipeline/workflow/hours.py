@@ -8,15 +8,12 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 import yaml
-from pydantic import ConfigDict, ValidationError
 
-from synmask.pipeline.config.base import Section
 from synmask.pipeline.config.benchmarks import RobertaSize, WeightsSource
-from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import UserError, read_object
 from synmask.pipeline.paths import existing
 from synmask.pipeline.workflow.terminal import duration
 from synmask.pipeline.workflow.trainings import TRAININGS, Training
@@ -73,17 +70,6 @@ class Work:
 MULTIPLIED = Work(None, 0, Model(), REFERENCE["merges"]).multiplied
 
 
-class TrainingRecord(Section):
-    """The duration of a training, from its train.json."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    train_seconds: float
-    workers: int
-    device: str
-    threads: int = 1
-
-
 class Clock:
     """The hours of a configuration's trainings; `results` contains the runs so far."""
 
@@ -94,12 +80,12 @@ class Clock:
         """The mean of trainings like this one that ran here, on each kind of machine; else estimates."""
         ran: dict[str, list[float]] = {"gpu": [], "cpu": []}
         for path in existing(f"{training.folders('source', 'target')}/train.json", self.results):
+            run = read_object(path)
             try:
-                run = TrainingRecord.model_validate(read_json(path))
-            except ValidationError as error:
-                raise UserError(f"{path}: {one_line(error, {})}; delete it and rerun") from None
-            machine, cores = ("cpu", run.threads) if run.device == "CPU" else ("gpu", 1)
-            ran[machine].append(run.train_seconds * run.workers * cores / 3600)
+                machine, cores = ("cpu", run.get("threads", 1)) if run["device"] == "CPU" else ("gpu", 1)
+                ran[machine].append(run["train_seconds"] * run["workers"] * cores / 3600)
+            except (KeyError, TypeError):
+                raise UserError(f"{path}: no duration of a training in it; delete it and rerun") from None
         work = self.work(training)
         return Hours(*(mean(hours) if hours else work.hours(machine) for machine, hours in ran.items()))
 
