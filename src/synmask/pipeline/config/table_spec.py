@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, NotRequired, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from synmask.pipeline.config.base import Cost, Metric, Parsing, Translation, Validation, sides
@@ -45,6 +45,12 @@ class Column(TypedDict):
     part: NotRequired[str]
 
 
+def _with_part(column: Column) -> Column:
+    if column.get("task") and "part" not in column:
+        raise ValueError("a task needs its part")
+    return column
+
+
 class TableSpec(TypedDict):
     """All that a table depends on besides the runs themselves.
 
@@ -63,7 +69,7 @@ class TableSpec(TypedDict):
     sweep: bool
     baseline: str | None
     rows: Annotated[list[tuple[str, str]], Field(min_length=1)]
-    columns: Annotated[list[Column], Field(min_length=1)]
+    columns: Annotated[list[Annotated[Column, AfterValidator(_with_part)]], Field(min_length=1)]
     files: list[str]
     notes: list[str]
 
