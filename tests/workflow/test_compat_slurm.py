@@ -187,6 +187,7 @@ def test_a_training_without_time_for_an_update_is_not_tried_again(reported):
         assert "raise `resources.runtime`" in errors[0]
     assert reported("FAILED", "", slurm=f"slurmstepd: error: exceeded memory limit\n{signalled}")[2] == 1
     assert reported("FAILED", "")[2] == reported("FAILED", "Traceback", slurm=signalled)[2] == 1
+    assert reported("FAILED", "", slurm=signalled.replace("STEP 7.0", "JOB 7"))[2] == 1  # killed
     assert reported("CANCELLED", "", slurm=signalled)[:2] == (False, [f"{CANCELLED}\n{signalled.strip()}"])
 
 

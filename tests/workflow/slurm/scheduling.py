@@ -57,13 +57,13 @@ def prepare(folder: Path, seeds: int) -> None:
 
     from synmask.pipeline.config.loading import project_files, read_all
 
-    for name in ("src", "workflow", "profiles", "slurm", "Snakefile", "benchmarks", "config", "config.yaml"):
+    for name in ("src", "workflow", "profiles", "slurm", "Snakefile", "tests", "config", "config.yaml"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "bin").mkdir()
     (folder / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} -S {__file__} --job "$@"\n')
     (folder / "bin/python").chmod(0o755)
     config = read_all(project_files(ROOT))
-    small = {"threads": 1, "mem_mb": 100, "gpus": 0}
+    small = {"threads": 1, "mem_mb": 256, "gpus": 0}
     sections = {
         part: {name: {"resources": small} for name, entry in config[part].items() if "resources" in entry}
         for part in ("corpora", "benchmarks")

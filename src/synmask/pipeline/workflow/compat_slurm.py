@@ -252,7 +252,8 @@ def _executor(plugin: Any) -> type:
         def _untrained(self, job: Any, reason: str) -> bool:
             """Whether a training was sent a signal before its first update, perhaps while it loaded."""
             last = self._last_line(job)
-            stopped = "CANCELLED" in reason and "memory" not in reason  # as SLURM's log says
+            # as SLURM's log says of a step before its limit; of a job that was killed, it says "*** JOB"
+            stopped = "*** STEP" in reason and "CANCELLED" in reason and "memory" not in reason
             return STOPPED_BEFORE in last or (is_training(job) and not last and stopped)
 
         async def sleep(self) -> None:
