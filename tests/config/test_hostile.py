@@ -391,3 +391,8 @@ def test_a_list_that_lacks_an_item_is_blamed_on_the_file_that_gives_it(small, tm
     with pytest.raises(UserError) as error:
         load(merge(values, read_yaml(mine)), [path, mine])
     assert str(error.value) == f"{mine}: training.adam_betas.1: this key is missing"
+
+
+def test_a_long_value_is_shown_by_its_beginning():
+    with pytest.raises(UserError, match=r"\(given: 'x{78}…\)"):
+        load({**read_all(project_files(ROOT)), "seeds": "x" * 200}, project_files(ROOT))

@@ -1,7 +1,6 @@
 """Errors in a configuration, as one line in the user's terms."""
 
 import difflib
-import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -157,4 +156,5 @@ def _shown(value: Any) -> str:
     """A value as YAML writes it, truncated."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return textwrap.shorten(without_passwords(repr(value)), 80, placeholder=" …")
+    text = without_passwords(repr(value))  # before it is cut, which might split one
+    return text if len(text) <= 80 else f"{text[:79]}…"
