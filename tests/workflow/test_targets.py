@@ -138,6 +138,9 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     assert [part["name"] for part in spec["experiments"]] == ["demo", "nlu-demo"]
     assert spec["title"] == "Report: " + " · ".join(part["title"] for part in spec["experiments"])
     assert json.loads(ours.page_spec("report-paper"))["title"] == "Report: paper"  # of many
+    task = json.loads(ours.page_spec("report-nlu-demo"))
+    assert [part["name"] for part in task["experiments"]] == ["nlu-demo"]
+    assert ours.page_files("report-nlu-demo").count("results/tables/nlu-demo.md") == 1
     alone = json.loads(ours.page_spec("report-demo"))
     assert [part["name"] for part in alone["experiments"]] == ["demo"]
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]

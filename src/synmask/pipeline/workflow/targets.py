@@ -327,10 +327,10 @@ class Targets:
 
     def _page_benchmarks(self, page: str) -> list[str]:
         """Benchmark tables on a page: results/report.html also shows those that were built before."""
+        names = [page.removeprefix("report-")] if page != "report" else self.config.targets
+        listed = dict.fromkeys(table for name in names for table in self.config.tables_of(name))
         if page != "report":
-            name = page.removeprefix("report-")
-            return [table for table in [name, *self.config.tables_of(name)] if table in self.benchmark_tables]
-        listed = {table for name in self.config.targets for table in [name, *self.config.tables_of(name)]}
+            return [table for table in listed if table in self.benchmark_tables]
         whole = [name for name in self.benchmark_tables if name in self.config.tables]
         return [name for name in whole if name in listed or self.exists(table_file(name))]
 
