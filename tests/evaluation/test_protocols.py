@@ -317,3 +317,4 @@ def test_moses_escapes_and_case_do_not_matter():
     assert same_word("&apos;s", "'s")
     assert same_word("It", "it")
     assert not same_word("it", "is")
+    assert not same_word("?x=1&timestamp=5", "?x=1×tamp=5")

@@ -165,9 +165,9 @@ def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
 
 
 def test_distances_inside_words_and_escapes_are_dropped():
-    tokens = ["un@@", "glaub@@", "lich", "&apos;s", "&amp;nbsp;", "&nbsp;", "x@@"]
-    distances, words = over_words(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0])
-    assert words == ["unglaublich", "'s", "&nbsp;", "&nbsp;", "x@@"]
-    assert distances == [1.0, 2.0, 3.0, 4.0]
+    tokens = ["un@@", "glaub@@", "lich", "&apos;s", "&amp;nbsp;", "&nbsp;", "?x=1&timestamp=5", "x@@"]
+    distances, words = over_words(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    assert words == ["unglaublich", "'s", "&nbsp;", "&nbsp;", "?x=1&timestamp=5", "x@@"]
+    assert distances == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert over_words([], []) == ([], [])
     assert bracketed([], []) == "(FLAT)"

@@ -193,6 +193,17 @@ def test_detokenise_what_other_tokenisers_made():
     assert list(detokenise(["吾輩 は abc def 猫 で ある 。 1 , 2"], "ja", "juman")) == [
         "吾輩はabc def猫である。1 , 2"
     ]
+    mixed = [
+        "café au lait 的 味道",
+        "Zoë B 说",
+        "Дмитрий Иванов 说",
+        "e\u0301 x サ ー か\u3099",
+        "안녕 하세요 的",
+        "Ａ Ｂ c “ OK ”",
+    ]
+    assert list(detokenise(mixed, "zh", "stanford")) == [
+        "café au lait的味道", "Zoë B说", "Дмитрий Иванов说", "e\u0301 xサーか\u3099", "안녕 하세요的", "ＡＢc“OK”",
+    ]  # fmt: skip
     assert list(detokenise(["比 ［ 1 ｜ 2 ］ 大"], "zh", "stanford")) == ["比[1|2]大"]
     assert list(detokenise(["O ' Neill didn ' t go , it 's \" so \" ."], "en", "corenlp")) == [
         "O'Neill didn't go, it's \"so\"."

@@ -21,7 +21,7 @@ from synmask.pipeline.files import UserError, read_lines, write_json, write_line
 from synmask.pipeline.languages import shortest
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
-from synmask.pipeline.text.escapes import unescaped
+from synmask.pipeline.text.escapes import unescape
 
 PROGRESS_SECONDS = 10.0  # seconds between two states of the progress bar
 
@@ -116,7 +116,7 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
 
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
-    words = unescaped(tokens)
+    words = [*map(unescape, tokens)]
     if shortest(language) == "en":
         for before, word in enumerate(words[1:]):
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):

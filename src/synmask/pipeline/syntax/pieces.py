@@ -15,7 +15,7 @@ import numpy as np
 
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.syntax.treebank import FLAT
-from synmask.pipeline.text.escapes import unescaped
+from synmask.pipeline.text.escapes import unescape
 
 NO_INDEX = -1
 BOM = "\ufeff"  # inside a text a space without width
@@ -39,7 +39,7 @@ def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]
         files = [read_lines(f"{prefix}.{ending}") for ending in ("text", "tokens", "trees", "heads")]
         try:
             for text, tokens, tree, heads in zip(*files, strict=True):
-                parsed = Parsed(unescaped(tokens.split()), [int(head) for head in heads.split()])
+                parsed = Parsed([*map(unescape, tokens.split())], [int(head) for head in heads.split()])
                 if len(parsed.words) != len(parsed.heads) or max(parsed.heads, default=0) > len(parsed.words):
                     raise ValueError
                 yield text, None if tree.startswith(f"({FLAT}") else parsed

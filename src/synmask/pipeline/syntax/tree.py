@@ -4,13 +4,13 @@ A tree over n leaves is given by its n-1 distances, one per gap between neighbou
 at its largest distance (the paper's appendix). Spans are half-open, (start, end).
 """
 
-import html
 import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 
 from synmask.pipeline.syntax.treebank import FLAT, Tree, escaped, words_of
+from synmask.pipeline.text.escapes import unescape
 
 # Tags of what does not count, punctuation and currency signs, and of what does, in the tag sets of Penn and
 # OntoNotes, Penn Chinese, STTS and universal dependencies. "$" is also what is left of "$-LRB-", STTS' "$(".
@@ -130,9 +130,7 @@ def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[
     """
     starts = word_starts(tokens)
     between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
-    words = words_of(tokens)
-    plain = [html.unescape(word) for word in words]
-    return between, [one if one.split() == [one] else word for one, word in zip(plain, words, strict=True)]
+    return between, [*map(unescape, words_of(tokens))]
 
 
 def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
@@ -161,7 +159,7 @@ def counts(word: str, tag: str) -> bool:
     Unicode's categories of its characters (`SIGN_CATEGORIES`), without Moses' escapes."""
     if known(tag):
         return tag in WORD_TAGS
-    return not all(unicodedata.category(one).startswith(SIGN_CATEGORIES) for one in html.unescape(word))
+    return not all(unicodedata.category(one).startswith(SIGN_CATEGORIES) for one in unescape(word))
 
 
 def counted_words(tree: Tree) -> list[bool]:

@@ -1,6 +1,5 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.text.escapes import unescape
 
 ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
@@ -100,7 +100,7 @@ def words_of(tokens: Sequence[str]) -> list[str]:
 
 def same_word(one: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
-    return one == other or html.unescape(one).lower() == html.unescape(other).lower()
+    return one == other or unescape(one).lower() == unescape(other).lower()
 
 
 def unlike(words: Sequence[str], tree: Tree) -> str | None:

@@ -1,7 +1,6 @@
 """Moses' escapes, which models that read words do not know."""
 
 import re
-from collections.abc import Sequence
 
 MOSES_ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
@@ -10,6 +9,6 @@ MOSES_ESCAPES = {
 MOSES_ESCAPE = re.compile("|".join(MOSES_ESCAPES))
 
 
-def unescaped(tokens: Sequence[str]) -> list[str]:
-    """Moses tokens without escapes."""
-    return [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
+def unescape(text: str) -> str:
+    """The text without Moses' escapes. Other entities stay, and so does "&times" without its semicolon."""
+    return MOSES_ESCAPE.sub(lambda match: MOSES_ESCAPES[match[0]], text)

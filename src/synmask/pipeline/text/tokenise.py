@@ -1,6 +1,5 @@
 """From raw text to tokens: Moses' tokeniser, and word segmenters (text/segment.py)."""
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import segment
+from synmask.pipeline.text.escapes import unescape
 from synmask.pipeline.text.moses import ABBREVIATIONS, Tokenizer
 from synmask.pipeline.text.parallel import map_lines
 
@@ -101,5 +101,5 @@ def _moses(tokenizer: Tokenizer, lowercase: bool, line: str) -> str:
 
 def _rejoined(tokenizer: Tokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
-    text = html.unescape(_moses(tokenizer, False, line))
+    text = unescape(_moses(tokenizer, False, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
