@@ -10,7 +10,7 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Guidance, RunSettings
+from synmask.pipeline.config.sections import Guidance, RunSettings, Text
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import LANGUAGE
@@ -160,6 +160,7 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
     values["corpora"]["mine"] = {"based_on": base, "languages": ["de", "en"], **OWN}
     config = load(values, FILES)
     mine, other = config.corpora["mine"], config.corpora[base]
+    assert (mine.text, other.text == Text()) == (Text(), False)
     assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
     assert config.raw_files("mine", "train", "de") == ["mine/train.de"]
     assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)

@@ -166,7 +166,11 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))
     files, generated = _mapping(entry.get("files")), entry.get("generate")
     if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
-        dropped = TEXT if inherited.get("trees") == "corenlp" and not generated else (*TEXT, "trees")
+        dropped = {*TEXT}
+        if not generated:  # of the same grammar
+            dropped.add("text")
+        if generated or inherited.get("trees") != "corenlp":
+            dropped.add("trees")
         inherited = {key: value for key, value in inherited.items() if key not in dropped} | {
             "download": name
         }
