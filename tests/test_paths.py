@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, run_file
+from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, named_run, run_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,6 +35,21 @@ def test_what_people_keep_beside_runs_is_no_run(tmp_path):
     assert existing(filled(RUN, corpus="demo", system="grammar"), tmp_path) == [tmp_path / runs[0]]
     assert existing(filled(TUNED, benchmark="glue", task="rte"), tmp_path) == [tmp_path / runs[2]]
     assert existing("seed{seed}/train.json", tmp_path / "demo/de-en/grammar") == []
+
+
+def test_the_folder_of_a_run_says_which_it_is():
+    translation = {"corpus": "demo", "direction": "pt-BR-en", "system": "st-nmt", "seed": 12}
+    expected = {
+        "results/demo/pt-BR-en/st-nmt/seed12": translation,
+        "/tmp/a project/results/demo/pt-BR-en/st-nmt/seed12/template": translation,
+        "results/glue/rte/lisa/seed2": {"corpus": "glue", "task": "rte", "system": "lisa", "seed": 2},
+        "results/weights/roberta-demo": {"weights": "roberta-demo"},
+        "results/demo/de-en/grammar/seed1.old": {},
+        "results/demo/de-en/grammar": {},
+        "old/demo/de-en/grammar/seed1": {},
+        "run": {},
+    }
+    assert {folder: named_run(Path(folder)) for folder in expected} == expected
 
 
 def test_no_rule_and_no_module_writes_a_folder_of_results_out():

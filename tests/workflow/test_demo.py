@@ -42,6 +42,11 @@ def test_everything_is_there(built):
         assert {"python", "torch", "fairseq"} <= scores["versions"].keys()
         assert scores["commit"]
         assert scores["decoding"]["beam"] == 5
+        record = json.loads((run / "train.json").read_text())
+        whose = {"corpus": "demo", "direction": "de-en", "system": system, "seed": 1, "averaged_epochs": 2}
+        assert record | whose | {"settings": scores["settings"]} == record
+        [stamp] = (run / "checkpoints").glob("*/stamp.json")
+        assert record | json.loads(stamp.read_text()) == record
         assert len(list(csv.DictReader((run / "history.csv").open()))) == 2
     table = (built.folder / "results/tables/demo.md").read_text()
     assert "| Transformer |" in table

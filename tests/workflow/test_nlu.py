@@ -68,6 +68,15 @@ def test_scores_say_what_was_run(understood):
     assert len(answers) == 20
 
 
+@pytest.mark.parametrize("system", ["roberta", "synclm"])
+def test_the_record_of_a_fine_tuning_says_what_it_is(understood, system):
+    run = understood.folder / TASK / system / "seed1"
+    record, scores = (json.loads((run / name).read_text()) for name in ("train.json", "scores.json"))
+    whose = {"corpus": "nlu-demo", "task": "acceptability", "system": system, "seed": 1}
+    assert record | whose | {"settings": scores["settings"], "start": scores["start"]} == record
+    assert {"code", "data"} <= record.keys()
+
+
 def test_synclm_starts_from_weights_that_were_trained_further(understood):
     scores = json.loads((understood.folder / f"{TASK}/synclm/seed1/scores.json").read_text())
     assert scores["start"]["weights"] == "roberta-demo-synclm"

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from synmask.pipeline.files import UserError, json_text, read_object, text_sha256
+from synmask.pipeline.paths import named_run
 from synmask.pipeline.provenance import commit
 
 # The parts of a run that a step compares. A model also records the commit, which may differ: later steps may
@@ -133,6 +134,17 @@ def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
         key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
         return first_difference(one.get(key), other.get(key), f"{path}.{key}")
     return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
+
+
+def weights_of(folder: Path) -> dict[str, Any]:
+    """The weights in a folder, as the trainings that start from them record it ("start").
+
+    Those that were trained here have a record with settings and seed; of others it is the name.
+    """
+    if not (path := folder / "train.json").exists():
+        return named_run(folder)
+    run = read_object(path)
+    return {key: run[key] for key in ("weights", "seed", "settings", "start") if key in run}
 
 
 def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:

@@ -52,13 +52,36 @@ def existing(pattern: str, results: Path = Path(RESULTS)) -> list[Path]:
     Args:
         pattern: a path below RESULTS, such as RUN; its wildcards stand for any name of their kind.
     """
-    names = re.split(r"{(\w+)}", pattern.removeprefix(f"{RESULTS}/"))  # text, name, text, name, text
-    for place in range(1, len(names), 2):
-        names[place] = f"(?:{WILDCARDS.get(names[place], '[^/]+')})"
-    names[::2] = map(re.escape, names[::2])
-    known = re.compile("".join(names))
-    paths = results.glob(re.sub(r"({\w+})+", "*", pattern.removeprefix(f"{RESULTS}/")))
+    below = pattern.removeprefix(f"{RESULTS}/")
+    known = re.compile(_expression(below))
+    paths = results.glob(re.sub(r"({\w+})+", "*", below))
     return sorted(path for path in paths if known.fullmatch(path.relative_to(results).as_posix()))
+
+
+def _expression(pattern: str) -> str:
+    """A pattern as a regular expression, in which each wildcard is a named group."""
+    names = re.split(r"{(\w+)}", pattern)  # text, name, text, name, text
+    for place in range(1, len(names), 2):
+        names[place] = f"(?P<{names[place]}>{WILDCARDS.get(names[place], '[^/]+')})"
+    names[::2] = map(re.escape, names[::2])
+    return "".join(names)
+
+
+def named_run(folder: Path) -> dict[str, str | int]:
+    """The run that a folder's path names, as the run's record has it; empty for a folder outside results/.
+
+    A run of translation is {"corpus", "direction", "system", "seed"}, one of fine-tuning {"corpus", "task",
+    "system", "seed"}, weights are {"weights"}.
+    """
+    for pattern in (RUN, PREDICTOR, TUNED, WEIGHTS):
+        if match := re.fullmatch(f"(?:.*/)?{_expression(pattern)}", folder.as_posix()):
+            run = match.groupdict()
+            if "source" in run:
+                run["direction"] = f"{run.pop('source')}-{run.pop('target')}"
+            if "benchmark" in run:
+                run["corpus"] = run.pop("benchmark")
+            return run | ({"seed": int(run["seed"])} if "seed" in run else {})
+    return {}
 
 
 def below_results(path: str) -> str:

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
-from synmask.pipeline.owner import check_start
+from synmask.pipeline.owner import check_start, weights_of
 from synmask.pipeline.roberta.encoded import (
     NO_POSITION,
     Encoded,
@@ -158,6 +158,10 @@ class SentenceStage(Stage):
         for part in self.parts:
             self.syntax(part, read_fitting(part, weights))
         return {}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"start": weights_of(self.weights)}
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
         """The annotations of PART.npz, if the training reads them."""

@@ -31,6 +31,7 @@ from synmask.pipeline.files import (
 )
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.owner import training_digest
+from synmask.pipeline.paths import named_run
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.compat_fairseq import ending_readers
@@ -102,7 +103,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         stage.deliver(run, folder, done["history"])
         made = {"training": training_digest(stamp), "checkpoints": folder.name}
         made["sha256"] = {"history.csv": sha256(run / "history.csv")}  # as in a record (see `owner`)
-        write_json(run / "train.json", done["summary"] | made)
+        write_json(run / "train.json", named_run(run) | stamp | stage.details | done["summary"] | made)
         if not before:
             checkpoints.drop_others(folder)
 

@@ -83,6 +83,11 @@ class Stage(ABC):
         """Values for train.json that only this kind of training has."""
         return {}
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What train.json says of the run besides settings, seed, code and data."""
+        return {}
+
     def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
         """Write outputs that only this kind of training has, from its models in the folder `checkpoints`."""
         return

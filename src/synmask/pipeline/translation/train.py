@@ -146,6 +146,10 @@ class Translation(Stage):
     def final(self) -> str:
         return average_file(self.keep)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"averaged_epochs": self.keep}
+
 
 def train(
     *,

@@ -308,7 +308,11 @@ class Jobs:
         return filled(WEIGHTS, weights=self.weights(wildcards))
 
     def weights_files(self, wildcards: Wildcards) -> list[str]:
-        return [filled(path, weights=self.weights(wildcards)) for path in MODEL]
+        """The model and vocabulary that a training starts from, and the record of a model trained here."""
+        name = self.weights(wildcards)
+        trained = self.config.weights[name].pretrain or self.config.weights[name].continued
+        files = [*MODEL, f"{WEIGHTS}/train.json"] if trained else MODEL
+        return [filled(path, weights=name) for path in files]
 
     def vocabulary_files(self, wildcards: Wildcards) -> list[str]:
         return [filled(path, weights=self.weights(wildcards)) for path in VOCABULARY]
