@@ -17,6 +17,7 @@ PIPELINE = {  # the floors of its rooms
 }  # fmt: skip
 METHOD = {
     "": 0,
+    "checks": 0,
     "kernels": 0,
     "bf16": 0,
     "modules": 0,

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.bf16 import product
+from synmask.checks import check_annotations, check_padding, check_states
 from synmask.guides import Drop, Guide, Shape
 from synmask.modules import Dropout, Linear
 
@@ -22,7 +23,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in 
 
 def by_head(x: Tensor, heads: int) -> Tensor:
     """(n, B, d) → (B, H, n, d / H)."""
-    return x.view(*x.shape[:2], heads, -1).permute(1, 2, 0, 3)
+    return x.unflatten(-1, (heads, x.size(-1) // heads)).permute(1, 2, 0, 3)
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: nn.Module) -> Tensor:
@@ -58,8 +59,6 @@ class SelfAttention(nn.Module):
 
     def __init__(self, embed_dim: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
-        if embed_dim % heads:
-            raise ValueError(f"embed_dim {embed_dim} is not a multiple of heads {heads}")
         self.num_heads, self.scaling = heads, (embed_dim // heads) ** -0.5
         self.dropout_module = Dropout(dropout)
         self.k_proj, self.v_proj, self.q_proj, self.out_proj = (
@@ -141,6 +140,9 @@ class GuidedEncoder(nn.Module):
 
     def __init__(self, shape: Shape, guide: Guide | None = None, **dropout: Any) -> None:
         super().__init__()
+        if guide is not None and guide.shape != shape:
+            raise ValueError(f"the guide was built for {guide.shape}, the encoder has {shape}")
+        self.shape = shape
         self.layers = nn.ModuleList(EncoderLayer(shape, **dropout) for _ in range(shape.layers))
         self.guide = guide
 
@@ -156,9 +158,17 @@ class GuidedEncoder(nn.Module):
 
         Returns:
             the states (B, n, d), and the guide's state, of which `guide.syntax` gives trees and P_D.
+
+        Raises:
+            ValueError: an argument has a wrong shape, type or value, or an annotation is missing. Values are
+                looked at on a CPU only: on a GPU the host would have to wait.
         """
+        check_states(x, self.shape.embed_dim)
         if padding is None:
             padding = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
+        check_padding(padding, x.shape[:2])
+        if self.guide is not None:
+            check_annotations(annotations, self.guide.options, x.shape[:2])
         x = x.masked_fill(padding[:, :, None], 0)
         states, prepared = encode(self.layers, self.guide, x, padding, annotations or {})
         return states.transpose(0, 1), prepared

@@ -281,7 +281,7 @@ def test_wrong_arguments(function, distance, height, padding, name):
 
 
 def test_a_sentence_without_tokens():
-    with pytest.raises(ValueError, match=r"padding \(2, 4\).*without a real token"):
+    with pytest.raises(ValueError, match="padding has a row without a real token, row 0"):
         dependency_distribution(torch.zeros(2, 3), torch.zeros(2, 4), ~PADS)
 
 

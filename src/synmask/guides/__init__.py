@@ -16,12 +16,23 @@ Drop = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the guided model: width d, attention heads H, feed-forward width, encoder layers."""
+    """Sizes of the guided model: width d, attention heads H, feed-forward width, encoder layers.
+
+    Raises:
+        ValueError: a size is no whole number above 0, or the heads do not divide the width.
+    """
 
     embed_dim: int
     heads: int
     ffn_dim: int
     layers: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number above 0, not {value!r}")
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class Guide(nn.Module, ABC):
 
     A guide's parameters are trained with the model's. B: batch size, n: length, H: heads.
 
-    A guide may read these annotations (`options.needs`); positions count in the padded batch:
+    A guide may read these annotations (`options.needs`), of integers; positions count in the padded batch:
         "bpe_labels" (B, n): 0 or 2; 1 at pads.
         "heads" (B, n, 2): first and last sub-word of the head word; for the root, of the root itself; for
             `</s>`, its own position; -1 at pads and in sentences without a parse.
@@ -70,12 +81,19 @@ class Guide(nn.Module, ABC):
     Attributes:
         options: its options in the configuration; shape: the model's sizes.
         layers: the number of guided layers, counted from the first.
+
+    Raises:
+        ValueError: no `GuideOptions`, or they guide more heads or layers than there are.
     """
 
     layers: int = 1
 
     def __init__(self, options: GuideOptions, shape: Shape) -> None:
         super().__init__()
+        require_options(self, options)
+        for key, there in (("heads", shape.heads), ("layers", shape.layers)):
+            if (guided := getattr(options, key, None) or 0) > there:
+                raise ValueError(f"{key} must be at most {there}, which the encoder has, not {guided}")
         self.options = options
         self.shape = shape
 
@@ -144,6 +162,14 @@ class Guide(nn.Module, ABC):
     def syntax(self, prepared: Any) -> Syntax | None:
         """The syntax induced for a batch; None unless the guide's options declare that it induces it."""
         return None
+
+
+def require_options(guide: Guide, options: Any) -> None:
+    """Raise ValueError unless these are options of a guide, and not a dict of them."""
+    if not isinstance(options, GuideOptions):
+        name = type(guide).__name__.removesuffix("Guide")
+        advice = f'give {name}Options(…), or call build_guide("{name.lower()}", {{…}}, shape)'
+        raise ValueError(f"options must not be {options!r}: {advice}")
 
 
 def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:

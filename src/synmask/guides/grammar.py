@@ -51,7 +51,7 @@ class GrammarGuide(Guide):
     def __init__(self, options: GrammarOptions, shape: Shape) -> None:
         super().__init__(options, shape)
         o = options
-        self.layers = min(o.layers, shape.layers)
+        self.layers = o.layers
         self.parser = GrammarParser(
             shape.embed_dim, o.conv_layers, o.conv_kernel, o.bpe, o.bpe_dim, o.attention
         )

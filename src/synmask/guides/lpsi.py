@@ -60,7 +60,9 @@ class LpsiGuide(Guide):
         """x (B, n, d) → distances and gates."""
         n = x.size(1)
         after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-        masks = {"src_mask": after if self.causal else None, "src_key_padding_mask": padding}
+        masks = {"src_mask": after if self.causal else None}
+        if len(x):  # torch's attention cannot mask the pads of an empty batch
+            masks["src_key_padding_mask"] = padding
         states = in_float32(self.tower, x, **masks).to(x.dtype) if lacking(x) else self.tower(x, **masks)
         distance = self.output(states).float().mT
         factor = F.logsigmoid(self.options.temperature * (distance[..., :, None] - distance[..., None, :]))

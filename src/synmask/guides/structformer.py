@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from synmask.guides import Shape
+from synmask.guides import Shape, require_options
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import calibration_margin
 from synmask.options.grammar import GrammarOptions
@@ -17,10 +17,13 @@ class StructformerGuide(GrammarGuide):
     """
 
     def __init__(self, options: StructformerOptions, shape: Shape) -> None:
+        require_options(self, options)
         parser = {"conv_layers": options.conv_layers, "conv_kernel": options.conv_kernel}
         super().__init__(GrammarOptions(bpe="none", attention="none", layers=shape.layers, **parser), shape)
 
     def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:
         """Calibrated distances (B, n-1)."""
-        margin = calibration_margin(distance, height, padding).amax(0, keepdim=True)
+        margin = calibration_margin(distance, height, padding)
+        if len(margin):  # an empty batch has no largest one
+            margin = margin.amax(0, keepdim=True)
         return (distance - margin).to(distance.dtype)

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from synmask.checks import check_padding
 from synmask.kernels import load
 from synmask.processor import CPU
 
@@ -78,12 +79,10 @@ def dependency_distribution(
         for narrower types and under autocast, or float64.
 
     Raises:
-        ValueError: an argument has a wrong shape or type, or a sentence is all pads (looked for on the
-            CPU only: on a GPU it would make the host wait).
+        ValueError: an argument has a wrong shape or type, or a sentence is all pads (looked for on a CPU
+            only: on a GPU the host would have to wait).
     """
     _check(distance, height, padding)
-    if padding is not None and padding.device.type == "cpu" and padding.all(1).any():
-        raise ValueError(f"padding {tuple(padding.shape)} has a row without a real token")
     distance, height = _exact(distance, height)
     scales = (
         torch.as_tensor(scale, dtype=height.dtype, device=height.device)
@@ -165,10 +164,8 @@ def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:
     for name, value in (("distance", distance), ("height", height)):
         if not value.is_floating_point():
             raise ValueError(f"{name} {tuple(value.shape)} must be of a floating type, not {value.dtype}")
-    if padding is not None and (padding.shape != height.shape or padding.dtype != torch.bool):
-        raise ValueError(
-            f"padding must be (B, n) = {(batch, n)} bool, not {tuple(padding.shape)} {padding.dtype}"
-        )
+    if padding is not None:
+        check_padding(padding, height.shape)
 
 
 def _exact(distance: Tensor, height: Tensor) -> tuple[Tensor, Tensor]:

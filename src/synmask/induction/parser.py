@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.bf16 import computed, lacking
+from synmask.checks import check_annotation, check_padding, check_states
 from synmask.modules import Linear
 from synmask.processor import CPU
 
@@ -54,7 +55,7 @@ class GrammarParser(nn.Module):
         for name, value, known in (("bpe", bpe, Combination), ("attention", attention, Attention)):
             if value not in get_args(known):
                 raise ValueError(f"{name} must be one of {', '.join(get_args(known))}, not {value!r}")
-        self.bpe = bpe
+        self.embed_dim, self.bpe = embed_dim, bpe
         self.residual = attention == "residual"
         self.convolutions = nn.ModuleList(
             nn.Conv1d(embed_dim, embed_dim, conv_kernel, padding="same") for _ in range(conv_layers)
@@ -84,9 +85,12 @@ class GrammarParser(nn.Module):
             height (B, n), of no meaning at pads.
 
         Raises:
-            ValueError: shapes that do not fit, or missing labels.
+            ValueError: shapes, types or values that do not fit, or missing labels.
         """
-        self._check(x, padding, bpe_labels)
+        check_states(x, self.embed_dim)
+        check_padding(padding, x.shape[:2])
+        if self.bpe != "none":
+            check_annotation("bpe_labels", bpe_labels, x.shape[:2])
         states = self._encode(x, padding)
         if self.bpe != "none":
             # There are three labels: they are projected before they are looked up.
@@ -104,19 +108,6 @@ class GrammarParser(nn.Module):
             return x
         attended = self.attention(x, padding)
         return x + attended if self.residual else attended
-
-    def _check(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None) -> None:
-        width = self.height_output.in_features
-        if x.dim() != 3 or x.size(2) != width or x.size(1) < 1:
-            raise ValueError(f"x must be (B, n, {width}) with n >= 1, not {tuple(x.shape)}")
-        tokens = tuple(x.shape[:2])
-        if padding.shape != tokens or padding.dtype != torch.bool:
-            raise ValueError(
-                f"padding must be (B, n) = {tokens} bool, not {tuple(padding.shape)} {padding.dtype}"
-            )
-        if self.bpe != "none" and (bpe_labels is None or bpe_labels.shape != tokens):
-            found = "None" if bpe_labels is None else tuple(bpe_labels.shape)
-            raise ValueError(f"bpe_labels must be (B, n) = {tokens}, not {found}")
 
 
 def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ no file that another one's training depends on.
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pkgutil import iter_modules
+from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
 BOUNDS = {
@@ -44,15 +45,14 @@ class GuideOptions:
     roberta: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for given in fields(self):
-            value = getattr(self, given.name)
-            known = get_args(given.type) if get_origin(given.type) is Literal else None
-            if known and value not in known:
-                raise ValueError(f"{given.name} must be one of {', '.join(known)}, not {value!r}")
-            for name in BOUNDS.keys() & given.metadata.keys() if value is not None else ():
-                (words, within), bound = BOUNDS[name], given.metadata[name]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if words := _mismatch(option.type, value):
+                raise ValueError(f"{option.name} must be {words}, not {value!r}")
+            for name in BOUNDS.keys() & option.metadata.keys() if value is not None else ():
+                (words, within), bound = BOUNDS[name], option.metadata[name]
                 if not within(value, bound):
-                    raise ValueError(f"{given.name} must be {words} {bound}, not {value!r}")
+                    raise ValueError(f"{option.name} must be {words} {bound}, not {value!r}")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -62,6 +62,20 @@ class GuideOptions:
     def mixes(self, left_pads: bool) -> bool:
         """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
         return False
+
+
+def _mismatch(kind: Any, value: Any) -> str | None:
+    """What a value of this type must be; None if it is one."""
+    if get_origin(kind) is Literal:
+        return None if value in get_args(kind) else f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) is UnionType:  # X | None
+        (kind,) = {*get_args(kind)} - {NoneType}
+        return None if value is None else _mismatch(kind, value)
+    if get_origin(kind) is tuple:
+        return None if isinstance(value, tuple | list) else "a list"
+    if kind in (int, float) and (isinstance(value, bool) or not isinstance(value, int | kind)):
+        return "a whole number" if kind is int else "a number"
+    return None
 
 
 @dataclass(frozen=True)

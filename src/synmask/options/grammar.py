@@ -39,7 +39,7 @@ class GrammarOptions(GuideOptions):
         super().__post_init__()
         object.__setattr__(self, "relations", tuple(self.relations))
         if not self.relations or not {*self.relations} <= {"parent", "child"}:
-            raise ValueError(f"relations must be parent, child or both, not {self.relations}")
+            raise ValueError(f"relations must be a list of parent, child or both, not {self.relations}")
         if len({*self.relations}) < len(self.relations):
             raise ValueError("relations must be one or two different ones")
 

@@ -25,6 +25,7 @@ ROOT = Path("src/synmask")  # from the Snakefile's folder
 # modules that can, they import only names and types.
 UNCOUNTED = {
     "synmask.__main__": "starts the command line",
+    "synmask.checks": "refuses wrong arguments",
     "synmask.kernels": "finds what was built of a kernel.cpp, which counts",
     "synmask.pipeline.cli": "the command line, and verbs for people",
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
