@@ -97,7 +97,7 @@ onstart:
     if not workflow.resource_settings.cores and workflow.local_exec:
         sys.exit("--cores 0: no job can start; give --cores 1 or more")
     records.keep()  # what results are made from
-    if message := half_done_trainings():
+    for message in filter(None, [half_done_trainings(), reasons.unrecorded(workflow.dag)]):
         logger.warning(message)
 
 
@@ -105,7 +105,8 @@ onstart:
 terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.half_done = half_done_trainings
 terminal.WORKFLOW.licensed = licensed_downloads
-terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag)
+terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag, next_epoch)
+terminal.WORKFLOW.unrecorded = lambda: reasons.unrecorded(workflow.dag)
 terminal.WORKFLOW.because = why
 terminal.WORKFLOW.is_set_in = is_set_in
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]

@@ -23,13 +23,13 @@ from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 READ_SECONDS = 1.0  # seconds between two reads of the logs
+NOTHING = "Nothing to be done"
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
 HIDDEN_PREFIXES = (
     "Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:",
 )  # fmt: skip
 SHOWN_PREFIXES = (
-    "Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Waiting at most",
-    "Will exit after",
+    "Creating conda", "Downloading and", "Trying to restart", NOTHING, "Waiting at most", "Will exit after",
 )  # fmt: skip
 INTERRUPTED = "Terminating processes on user request"
 # The summary says this.
@@ -105,6 +105,8 @@ class LogHandler(LogHandlerBase):
                 record.reason = terminal.WORKFLOW.because(record.jobid) or record.reason
             self.plain_handler.setFormatter(self.formatter)
             self.plain_handler.emit(record)
+            if record.getMessage().startswith(NOTHING) and (line := terminal.WORKFLOW.unrecorded()):
+                self.plain_handler.emit(makeLogRecord({"msg": line, "levelno": WARNING}))
             if event == LogEvent.RUN_INFO and self.common_settings.dryrun and not self.counted:
                 self.counted = True
                 for line in terminal.notices():
@@ -155,6 +157,8 @@ class LogHandler(LogHandlerBase):
             pass
         elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):
             self._print(text)
+            if text.startswith(NOTHING) and (line := terminal.WORKFLOW.unrecorded()):
+                self._print(line)
 
     def _started(self, record: Any) -> None:
         self.executing = True

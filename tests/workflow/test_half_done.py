@@ -1,6 +1,7 @@
 """Trainings that an update of the code finds half done, and finished ones that are trained again."""
 
 import json
+import shutil
 
 import pytest
 
@@ -28,6 +29,37 @@ def half_done(new_project):
     assert "stopped" in done.output
     code.write_text(text)
     return project
+
+
+@pytest.fixture(scope="module")
+def interrupted(new_project):
+    """A project whose Snakemake was killed after the first epoch of a training that had been asked for again."""
+    project = new_project("interrupted")
+    project.snakemake(TARGET)
+    killed = f"{SAVE_CALL}                import os, signal; os.killpg(0, signal.SIGKILL)  # and Snakemake\n"
+    code = project.folder / "src/synmask/pipeline/training/loop.py"
+    code.write_text(code.read_text().replace(SAVE_CALL, killed))
+    project.snakemake(TARGET, check=False, warm=False)
+    project.snakemake("--unlock", warm=False)
+    return project
+
+
+def test_an_interruption_is_the_reason_and_says_where_it_resumes(interrupted):
+    project = interrupted
+    plan = project.snakemake("-n", TARGET, warm=False).output
+    assert "train (1): interrupted; resumes at epoch 2\n" in plan
+    assert "forced" not in plan
+    assert "reason: interrupted; resumes at epoch 2" in project.snakemake("-np", TARGET, warm=False).output
+    assert "train (1): forced" in project.snakemake("-n", TARGET, "--forcerun", "train", warm=False).output
+    assert "train (1): forced" in project.snakemake("-n", TARGET, "-f", warm=False).output
+    # as where the training outlives Snakemake, which takes its files for incomplete
+    for name in ("history.csv", "train.json"):
+        (project.folder / RUN / name).touch()
+    assert (
+        "train (1): interrupted; resumes at epoch 2\n" in project.snakemake("-n", TARGET, warm=False).output
+    )
+    shutil.rmtree(project.folder / RUN / "checkpoints")
+    assert "train (1): interrupted\n" in project.snakemake("-n", TARGET, warm=False).output
 
 
 def log(project):

@@ -8,6 +8,7 @@ import copy
 import os
 import re
 import shutil
+import tarfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -93,7 +94,41 @@ def other_code(project):
 
 def kept(project):
     other_code(project)
-    project.snakemake("--touch", *TARGETS)
+    project.snakemake(*TARGETS, "--forceall", "--touch")
+
+
+def lost(project):
+    """Snakemake's records are lost, and those of code, too."""
+    without_metadata(project)
+    shutil.rmtree(project.folder / "results/logs/sources")
+
+
+def dated_anew(project):
+    shutil.move(project.folder / "results", project.folder / "old")
+    shutil.copytree(project.folder / "old", project.folder / "results", copy_function=shutil.copyfile)
+    without_metadata(project)
+
+
+def packed(project):
+    with tarfile.open(project.folder / "results.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+        archive.add(project.folder / "results", "results")  # USTAR: dates in seconds
+    shutil.rmtree(project.folder / "results")
+    with tarfile.open(project.folder / "results.tar") as archive:
+        archive.extractall(project.folder, filter="tar")
+    without_metadata(project)
+
+
+def accepted(copy, edit):
+    """An edit of a copy of results/ that was accepted as docs/workflow.md says."""
+
+    def edit_copy(project):
+        copy(project)
+        assert "no record of settings and code" in project.snakemake("-n", *TARGETS).output
+        project.snakemake(*TARGETS, "--forceall", "--touch")
+        assert "Nothing to be done" in project.snakemake("-n", *TARGETS).output
+        edit(project)
+
+    return edit_copy
 
 
 def copied_system(name):
@@ -196,7 +231,11 @@ EDITS = {
     "a moved project folder": moved,
     "a fresh clone with a copy of `results/`": without_metadata,
     "all code, by an update": other_code,
-    "all code, then `snakemake --touch`": kept,
+    "all code, then `snakemake --forceall --touch`": kept,
+    "a copy by `cp -a`, accepted; then `corpora.demo.decoding.beam`": accepted(without_metadata, set_to(4, "corpora", "demo", "decoding", "beam")),
+    "a copy with new dates (`rsync -r`), accepted; then `corpora.demo.training.lr`": accepted(dated_anew, set_to(0.004, "corpora", "demo", "training", "lr")),
+    "a copy by `tar`, accepted; then `corpora.demo.bpe.merges`": accepted(packed, set_to(200, "corpora", "demo", "bpe", "merges")),
+    "a lost `.snakemake`, accepted; then an option of the system `grammar`": accepted(lost, set_to(7, "systems", "grammar", "options", "conv_kernel")),
 }  # fmt: skip
 
 
@@ -279,7 +318,19 @@ def test_each_edit_has_a_row():
 
 
 def test_done_is_done(done):
-    assert "Nothing to be done" in done.snakemake("-n", *TARGETS).output
+    assert done.snakemake("-n", *TARGETS).output.endswith(
+        "Nothing to be done (all requested files are present and up to date).\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["-n"], ["-np"], [], ["-p"], ["--touch"]])
+def test_files_without_a_record_are_said_where_nothing_is_done(done, tmp_path, words):
+    project = copy.copy(done)
+    project.folder = tmp_path / "project"
+    shutil.copytree(done.folder, project.folder)
+    without_metadata(project)
+    output = project.snakemake("demo", *words).output
+    assert output.count("finished jobs have no record of settings and code") == 1
 
 
 @pytest.mark.parametrize("name", EDITS)

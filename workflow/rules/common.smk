@@ -210,7 +210,14 @@ def numbered_jobs():
 def why(number):
     """Why the job with this number runs again, in words."""
     job = numbered_jobs().get(number)
-    return reasons.because(workflow.dag, job) if job else ""
+    return reasons.because(workflow.dag, job, next_epoch) if job else ""
+
+
+def next_epoch(job):
+    """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
+    if job.rule.name not in TRAININGS:
+        return None
+    return half_done.next_epoch(Path(job.output[0]).parent, partial(JOBS.stamp, job.wildcards, job.rule.name))
 
 
 def half_done_trainings():

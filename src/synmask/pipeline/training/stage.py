@@ -85,7 +85,7 @@ class Stage(ABC):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What train.json says of the run besides settings, seed, code and data."""
+        """The facts on the run in train.json besides settings, seed, code and data."""
         return {}
 
     def deliver(self, run: Path, checkpoints: Path, history: History) -> None:

@@ -37,6 +37,16 @@ def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool
     )
 
 
+def next_epoch(run: Path, stamp: Callable[[], stamps.Stamp]) -> int | None:
+    """The epoch at which a training resumes; None if it would start.
+
+    Args:
+        stamp: its stamp without the data; it is computed only if something is half done in the folder.
+    """
+    half_done = [training for training in _begun(run) if training.half_done]
+    return max((training.epochs + 1 for training in half_done if not training.differs(stamp())), default=None)
+
+
 def _begun(run: Path) -> list[stamps.Training]:
     """The trainings in a folder; none if it cannot be read, which the training itself will report."""
     with suppress(OSError):

@@ -7,10 +7,11 @@ digests among them become the files behind them (`records`), and JSON the keys w
 import json
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from synmask.pipeline.config.schema import flat
+from synmask.pipeline.paths import RESULTS
 from synmask.pipeline.workflow import records
 from synmask.pipeline.workflow.terminal import some
 
@@ -18,22 +19,48 @@ DIGEST_DIGITS = 16  # digits of a digest
 MAX_CHARACTERS = 60  # characters of a value
 
 
-def grouped(dag: Any) -> list[str]:
+NextEpoch = Callable[[Any], int | None]  # job → the epoch at which its training resumes; None if it starts
+
+
+def grouped(dag: Any, next_epoch: NextEpoch) -> list[str]:
     """A line for the jobs of a rule that run again for the same reason: "train (6): … changed"."""
     jobs = (job for job in dag.needrun_jobs(exclude_finished=False))
-    counts = Counter((job.rule.name, because(dag, job)) for job in jobs)
+    counts = Counter((job.rule.name, because(dag, job, next_epoch)) for job in jobs)
     return [f"{rule} ({count}): {words}" for (rule, words), count in counts.items() if words]
 
 
-def because(dag: Any, job: Any) -> str:
+def because(dag: Any, job: Any, next_epoch: NextEpoch) -> str:
     """Why a job runs again that is done already; empty: it is new, or runs since another one does."""
-    return some([*dict.fromkeys(_reasons(dag, job))])
+    return some([*dict.fromkeys(_reasons(dag, job, next_epoch))])
 
 
-def _reasons(dag: Any, job: Any) -> Iterator[str]:
+def unrecorded(dag: Any) -> str:
+    """One line on finished jobs of which Snakemake has no record, as after a copy of results/ alone.
+
+    It then compares dates alone. Files outside results/ are downloads, which are known by their checksums.
+    """
+    count = sum(
+        (dag.reason(job).no_metadata or dag.reason(job).outdated_metadata) and not dag.needrun(job)
+        for job in dag.jobs
+        if job.output and job.output[0].startswith(f"{RESULTS}/")
+    )
+    if not count:
+        return ""
+    jobs = "1 finished job has" if count == 1 else f"{count:,} finished jobs have"
+    return (
+        f"{jobs} no record of settings and code (.snakemake/metadata), so no change of these is seen there; "
+        "to accept the files as made with the present ones, add --forceall --touch to this command, once"
+    )
+
+
+def _reasons(dag: Any, job: Any, next_epoch: NextEpoch) -> Iterator[str]:
     reason, persistence = dag.reason(job), dag.workflow.persistence
-    if reason.forced:
+    if reason.forced and not _is_incomplete(dag, job):
         yield "forced"
+    elif not reason.updated_input and (epoch := next_epoch(job)):
+        yield f"interrupted; resumes at epoch {epoch}"
+    elif reason.forced:
+        yield "interrupted"
     for path in sorted(map(str, reason.updated_input - reason.updated_input_run)):
         yield f"{path} changed"
     if reason.params_changed:
@@ -48,6 +75,13 @@ def _reasons(dag: Any, job: Any) -> Iterator[str]:
         yield "its command changed"
     if reason.software_stack_changed:
         yield "its environment changed"
+
+
+def _is_incomplete(dag: Any, job: Any) -> bool:
+    """Whether Snakemake itself forces a job, since it was killed while the job ran."""
+    settings = dag.workflow.dag_settings
+    named = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
+    return job.rule not in dag.forcerules and named.isdisjoint(job.output)
 
 
 def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | None = None) -> Iterator[str]:
