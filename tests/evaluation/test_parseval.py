@@ -343,6 +343,44 @@ def test_failed_parses_are_skipped_and_counted(files, dog, cat):
         evaluate_files(*files[:2])
 
 
+OUTER = "( (S (NP (DT the) (NN dog)) (VP (VBD barked)) (. .)) )\n"
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "precision", "recall"),
+    [
+        (OUTER, OUTER, 100, 100),
+        (OUTER, OUTER.replace("( (S", "(ROOT (S"), 100, 100),
+        (OUTER.replace("( (S", "(ROOT (S"), OUTER, 100, 100),
+        (OUTER, OUTER.replace("( (S", "(TOP (S"), 100, 75),  # TOP is deleted: 3 brackets, 4 in gold
+        (OUTER.replace("( (S", "(TOP (S"), OUTER, 75, 100),
+        (OUTER, "( (S (DT the) (VP (NN dog) (VBD barked)) (. .)) )\n", 200 / 3, 50),
+    ],
+)
+def test_an_outer_bracket_without_a_label_counts_as_in_evalb(files, gold, predicted, precision, recall):
+    files[0].write_text(gold)
+    files[1].write_text(predicted)
+    found = evaluate_files(*files[:2])[0]["protocols"]
+    induced = found["evalb"]["rows"]["induced"]
+    assert (induced["precision"], induced["recall"]) == pytest.approx((precision, recall))
+    files[0].write_text(gold.replace("( (S", "(S").replace(") )", ")"))
+    if "ROOT" not in gold and "TOP" not in gold:
+        assert evaluate_files(*files[:2])[0]["protocols"]["words"] == found["words"]
+
+
+def test_sentences_that_evalb_leaves_out_for_their_tags_are_counted(files):
+    files[0].write_text(OUTER * 3)
+    wrong = OUTER.replace("(. .)", "(NN .)")
+    files[1].write_text(OUTER + wrong + OUTER.replace("(NN dog)", "(VB dog)"))
+    found = evaluate_files(*files[:2])[0]
+    assert found["other_deletions"] == 1
+    assert "1 sentence has predicted tags that delete other words, and EVALB would leave them out" in as_text(
+        found
+    )
+    files[1].write_text("((the dog) (barked .))\n" * 3)  # has no tags
+    assert evaluate_files(*files[:2])[0]["other_deletions"] is None
+
+
 def test_trees_in_brackets_have_no_heads(files):
     files[1].write_text(GOLD)
     with pytest.raises(UserError, match="trees in brackets have no heads; leave --heads out"):

@@ -37,7 +37,9 @@ def test_trees_over_many_lines_with_an_outer_bracket(tmp_path):
     text = (
         "\n( (S\n    (NP-SBJ (DT The)\n       (NN dog))\n (VP (VBZ barks)) (. .) ))\n\n" + DOG + DOG + "\r\n"
     )
-    assert [str(tree) for tree in read(tmp_path, text)] == [DOG] * 3
+    assert [str(tree) for tree in read(tmp_path, text)] == [f"( {DOG})", DOG, DOG]
+    assert read(tmp_path, text)[0].spans()[:2] == [(0, 4, ""), (0, 4, "S")]
+    assert [tree.label for tree in read(tmp_path, "( (FLAT (X a)) )")] == ["FLAT"]
 
 
 def test_a_labelled_root_stays(tmp_path):
@@ -82,9 +84,9 @@ def test_trees_as_treebanks_in_the_wild_write_them(tmp_path):
         "(\n  (X\n    (UH\n      Ja)\n  )\n)\n"
     )
     assert [str(tree) for tree in read(tmp_path, text)] == [
-        "(S (NP (PRP$ My) (NN dog)) (VP (VBZ costs) (NP ($ $) (CD 5))) (. .))",
+        "( (S (NP (PRP$ My) (NN dog)) (VP (VBZ costs) (NP ($ $) (CD 5))) (. .)))",
         "(TOP (S (NP (ART Der) (NN Hund)) (VVFIN bellt) ($*LRB* -LRB-) ($, ,) ($. .)))",
-        "(X (UH Ja))",
+        "( (X (UH Ja)))",
     ]
 
 

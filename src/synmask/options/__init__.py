@@ -65,7 +65,7 @@ class GuideOptions:
 
 
 def _mismatch(kind: Any, value: Any) -> str | None:
-    """What a value of this type must be; None if it is one."""
+    """The words for a value of this type; None if it is one."""
     if get_origin(kind) is Literal:
         return None if value in get_args(kind) else f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is UnionType:  # X | None

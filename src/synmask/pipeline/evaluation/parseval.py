@@ -87,9 +87,10 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
         distances decides, "explained_by_labels_within_sentences": the share of the distances' variance within
         sentences that the BPE labels on both sides of a gap explain (1 if trees only say which words are
         split; None if each sentence's distances are equal), "punctuation": how it was recognised
-        (`_punctuation`)}. For bracketed trees the three before the last are None, and the protocol "paper" is
-        missing, as these concern sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched",
-        "predicted": (N,)}}}, for `COUNTED` rows.
+        (`_punctuation`), "other_deletions": sentences that EVALB leaves out (`ParsedCorpus`)}. For bracketed
+        trees the three before the last two are None, and the protocol "paper" is missing, as these concern
+        sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED`
+        rows.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -97,7 +98,8 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
     for name, protocol in PROTOCOLS.items():
         if corpus.predicted is None or name != "paper":
             result[name], counts[name] = _score(protocol(corpus))
-    return {"protocols": result, "punctuation": _punctuation(corpus)} | _sub_words(corpus), counts
+    facts = {"punctuation": _punctuation(corpus), "other_deletions": corpus.other_deletions}
+    return {"protocols": result} | facts | _sub_words(corpus), counts
 
 
 @dataclass(frozen=True)

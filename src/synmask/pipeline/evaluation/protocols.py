@@ -102,6 +102,7 @@ class ParsedCorpus:
         self.words = [words_of(parse.tokens) for parse in parses]
         self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
+        self.predicted_tags = np.array([tag for parse in parses for tag in parse.tags], dtype=object)
         self.predicted = None
         if not any(parse.spans is None for parse in parses):
             self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
@@ -119,6 +120,14 @@ class ParsedCorpus:
         spans = np.array([span[:2] for tree in trees for span in tree], np.int64).reshape(-1, 2)
         first = np.repeat(np.cumsum(self.lengths) - self.lengths, [len(tree) for tree in trees])
         return spans + first[:, None], np.array([label for tree in trees for *_, label in tree], dtype=object)
+
+    @property
+    def other_deletions(self) -> int | None:
+        """Sentences in which the predicted tags delete other words than the gold tags; None without tags."""
+        if not len(self.predicted_tags):
+            return None
+        gold, predicted = (np.isin(tags, COLLINS_DELETES) for tags in (self.tags, self.predicted_tags))
+        return len(np.unique(np.repeat(np.arange(len(self.lengths)), self.lengths)[gold != predicted]))
 
     @property
     def word_slots(self) -> np.ndarray:
@@ -161,7 +170,10 @@ def evalb(corpus: ParsedCorpus) -> View:
     The tree over words, with its punctuation, has one bracket per constituent, none around single words. Then
     words and brackets whose labels COLLINS.prm deletes are removed. Every other bracket that still contains a
     word counts, of any length and each time its span occurs (unary chains, single words, the whole sentence,
-    and a root called ROOT, too). Sentences without a word left are not scored.
+    and a root called ROOT or "", too). Sentences without a word left are not scored.
+
+    The gold tags decide which words are deleted. EVALB takes each tree's own and leaves a sentence out whose
+    trees then have other words; `ParsedCorpus.other_deletions` counts these.
     """
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]

@@ -73,6 +73,12 @@ def as_text(result: dict[str, Any]) -> str:
                 "by Unicode's categories of the characters"
             )
         lines.append(rule)
+    if others := result.get("other_deletions"):
+        sentences = "1 sentence has" if others == 1 else f"{others} sentences have"
+        lines.append(
+            f"evalb: the gold tags say which words are deleted; {sentences} predicted tags that delete other "
+            "words, and EVALB would leave them out"
+        )
     if result["unparsed"]:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
     if result.get("failed"):

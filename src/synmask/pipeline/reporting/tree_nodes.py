@@ -139,7 +139,7 @@ def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
     for start, end, label in gold.spans():
         if start < end:  # the tree of an empty sentence has no words
             labels.setdefault((words[start][0], words[end - 1][1]), []).append(label)
-    return [(*span, " ".join(chain), False) for span, chain in labels.items()]
+    return [(*span, " ".join(filter(None, chain)), False) for span, chain in labels.items()]
 
 
 def _right_gaps(

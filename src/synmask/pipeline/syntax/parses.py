@@ -24,7 +24,7 @@ class Parse:
         heads: of each word, from 1, 0 = root; None for a system without heads.
         heights: of the sub-words; `parents`: their likely parents (`translation.parse.likely_parents`); both
             for figures.
-        spans: (start, end, label) of another parser's tree.
+        spans: (start, end, label) of another parser's tree; `tags`: those of its n words, if it has labels.
         failed: whether another parser found no tree, (()); then there are no tokens.
     """
 
@@ -35,6 +35,7 @@ class Parse:
     heights: Sequence[float] = ()
     parents: Sequence[Sequence[tuple[int, float]]] = ()
     spans: Sequence[tuple[int, int, str]] | None = None
+    tags: Sequence[str] = ()
     failed: bool = False
 
 
@@ -114,7 +115,8 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
     parses = _of_trees(trees_of(labelled, str(path)), path)
     # drop brackets around single words, and repeated ones
     return [
-        replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
+        replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1}), tags=())
+        for one in parses
     ]
 
 
@@ -132,7 +134,8 @@ def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
             )
         failed = tree.label == FAILED
         spans = [] if failed else tree.spans()
-        parses.append(Parse(words, [0.0] * (len(words) - 1), 0.0, spans=spans, failed=failed))
+        distances = [0.0] * (len(words) - 1)
+        parses.append(Parse(words, distances, 0.0, spans=spans, tags=tree.tags(), failed=failed))
     return parses
 
 

@@ -10,7 +10,7 @@ from synmask.pipeline.syntax.annotations import parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
 from synmask.pipeline.syntax.treebank import Tree
 
-ROOT = "ROOT"  # CoreNLP's label above each sentence
+ROOTS = ("ROOT", "")  # labels above each sentence: CoreNLP's, the Penn treebank's
 
 
 def frontier(tree: Tree, depth: float) -> list[str | int]:
@@ -22,7 +22,7 @@ def frontier(tree: Tree, depth: float) -> list[str | int]:
     Returns:
         from left to right, labels of cut constituents and numbers of words, from 0.
     """
-    if tree.label == ROOT and not tree.is_preterminal() and len(tree.children) == 1:
+    if tree.label in ROOTS and not tree.is_preterminal() and len(tree.children) == 1:
         tree = tree.children[0]
     edge: list[str | int] = []
     stack, word = [(tree, 1)], 0

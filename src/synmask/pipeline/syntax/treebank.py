@@ -138,10 +138,10 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
     For a folder, yield the trees of all files that end in .mrg, at any depth, in order of names.
 
-    An outer bracket without a label is removed; around several constituents it stays, with the label "".
-    Function tags and indices (NP-SBJ-1, NP=2) are cut from labels, traces (-NONE-) and constituents without
-    words are removed, and bracket words are unescaped. Empty lines are ignored; the tree of an empty sentence
-    is written (FLAT), a failed parse (()).
+    An outer bracket without a label is a constituent with the label "", as in EVALB. Function tags and
+    indices (NP-SBJ-1, NP=2) are cut from labels, traces (-NONE-) and constituents without words are removed,
+    and bracket words are unescaped. Empty lines are ignored; the tree of an empty sentence is written (FLAT),
+    a failed parse (()).
 
     Raises:
         UserError: unbalanced brackets, text outside of brackets, a word that shares its constituent, a tree
@@ -229,7 +229,7 @@ class _Bracket:
         if self.label:
             return Tree(_plain(self.label), children)
         if outermost and not words:
-            return children[0] if len(children) == 1 else Tree("", children)
+            return children[0] if children[0].label == FLAT else Tree("", children)
         raise ValueError("a constituent without a label")
 
 
