@@ -36,7 +36,7 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        [path for target in CONFIG.targets for path in TARGETS.files(target)],
+        [path for target in CONFIG.targets for path in TARGETS.target_files(target)],
         [] if CONFIG.partial else RESULTS / "report.html",
     localrule: True
 
@@ -81,7 +81,7 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
         name:
             name
         input:
-            TARGETS.files(name),
+            TARGETS.target_files(name),
             TARGETS.page(name),
         localrule: True
 

@@ -51,8 +51,6 @@ def test_the_papers_settings(values):
     assert weights == [0.30, 0.45]
     assert config.corpora["aspec"].bpe.vocabulary_threshold == 10
     assert (config.corpora["nc11"].decoding.beam, config.corpora["nc11"].decoding.length_penalty) == (4, 0.6)
-    assert config.members("paper") == ["iwslt14", "nc11", "aspec", "aspec-parsed"]
-    assert config.experiment_seeds("iwslt14") == (1, 2, 3, 4, 5)
 
 
 def test_the_other_papers_options(values):

@@ -8,11 +8,11 @@ import pytest
 from small_models import count_parameters, fit, model_text, typed
 from synmask.pipeline.cli.plan import RESUME, lines, parsing_lines, rows_of
 from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.workflow.hours import Clock
-from synmask.pipeline.workflow.trainings import Training, trainings
 
 ROOT = Path(__file__).parents[2]
 FILES = project_files(ROOT)
@@ -70,10 +70,9 @@ def test_the_papers_own_rows_need_no_other_systems(tmp_path):
 def test_parameters_are_nearly_those_of_the_model(corpus, direction, tmp_path):
     """With vocabularies as large as the number of merges; guides of one's own are not counted."""
     config = configuration()
-    run = dict(zip(("corpus", "source", "target"), (corpus, *direction.split("-")), strict=True))
     merges, systems = config.corpora[corpus].bpe.merges, ["transformer", "pascal", "lisa", "distance", "lpsi"]
     for system in [*systems, "structformer", "grammar-nobpe", "grammar-mended", "grammar"]:
-        row = Clock(config, tmp_path).work(Training("train", run | {"system": system}))
+        row = Clock(config, tmp_path).work(Run(corpus, *direction.split("-"), system, 1))
         exact = count_parameters(config.run_settings(corpus, direction, system), merges, merges)
         assert row.parameters == pytest.approx(exact, rel=0.03), system
 

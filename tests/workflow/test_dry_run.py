@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load
-from synmask.pipeline.workflow.trainings import TRAININGS, trainings
+from synmask.pipeline.paths import table_file
+from synmask.pipeline.runs import (
+    TRAININGS,
+    Run,
+    Tuning,
+    is_parsed,
+    of_experiment,
+    of_target,
+    parts,
+    trainings,
+)
 
 ROOT = Path(__file__).parents[2]
 SEEDS = [3, 8]  # Snakemake plans 2,759 jobs of the paper's five seeds in 40 s
@@ -338,8 +348,8 @@ def test_lint(project):
     assert "Congratulations" in project.snakemake("--lint").output
 
 
-def test_all_experiments_can_be_planned(project):
-    """Also those whose systems read CoreNLP's parses, between two steps of the group `text`. `synmask plan` counts their trainings."""
+def test_what_is_planned_is_the_list_of_runs(project):
+    """Of all experiments, also those whose systems read CoreNLP's parses, between two steps of the group `text`."""
     experiments = project.config["experiments"]
     targets = [name for name, entry in experiments.items() if isinstance(entry, dict)]
     assert {"demo-all", "multi30k-small-all"} <= {*targets}
@@ -349,7 +359,21 @@ def test_all_experiments_can_be_planned(project):
     jobs = project.planned(*targets)
     annotated = {out for rule, out in jobs if rule == "annotate"}
     assert len([out for out in annotated if "multi30k-small" in out]) == 3
-    trained = {
-        (rule, os.path.dirname(out.split(", ")[0])) for rule, out in jobs if rule in TRAININGS
-    }  # the first file that each writes is in its folder
-    assert trained == {(job.rule, job.folder) for job in trainings(load(project.config), targets)}
+    config = load(project.config)
+    shown = {run for target in targets for run in of_target(config, target)}
+    translated, tuned = ({run for run in shown if isinstance(run, kind)} for kind in (Run, Tuning))
+    parsed = [name for name, entry in config.plain_experiments.items() if "parsing" in entry.tables]
+    steps = {(training.rule, training.folder) for training in trainings(config, targets)}
+    steps |= {(rule, run.folder) for rule in ("average", "decode", "score") for run in translated}
+    steps |= {(rule, run.folder) for rule in ("predict", "nlu_score") for run in tuned}
+    steps |= {
+        ("parseval", run.folder)
+        for name in parsed
+        for run in of_experiment(config, name)
+        if is_parsed(config, run)
+    }
+    rules = {rule for rule, _ in steps}  # the first file that each writes is in its run's folder
+    assert {(rule, os.path.dirname(out.split(", ")[0])) for rule, out in jobs if rule in rules} == steps
+    tables = {name for target in targets for part in parts(config, target) for name in part}
+    planned = {out.split(",")[0] for rule, out in jobs if rule == "table"}
+    assert planned == {table_file(name) for name in tables}

@@ -14,8 +14,8 @@ from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import UserError
+from synmask.pipeline.runs import Pretraining, Run, Tuning
 from synmask.pipeline.workflow.hours import MULTIPLIED, REFERENCE, Clock, Hours, total
-from synmask.pipeline.workflow.trainings import Training
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,15 +29,15 @@ def clock(results, **changes):
 
 def translation(corpus, direction, system):
     source, target = direction.split("-")
-    return Training("train", {"corpus": corpus, "source": source, "target": target, "system": system})
+    return Run(corpus, source, target, system, 1)
 
 
 def tuning(benchmark, task):
-    return Training("finetune", {"benchmark": benchmark, "task": task, "system": "roberta", "seed": "1"})
+    return Tuning(benchmark, task, "roberta", 1)
 
 
 def weights(name):
-    return Training("pretrain", {"weights": name})
+    return Pretraining(name)
 
 
 def ran(results, run, seconds, device, threads=1, workers=1):

@@ -11,7 +11,8 @@ from snakemake.iocontainers import Wildcards
 from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.paths import any_of
-from synmask.pipeline.workflow.jobs import TRAINED_BY, Jobs
+from synmask.pipeline.runs import TRAININGS
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ DEMO = {
 
 
 def test_an_experiment_has_tables_figures_pages_and_models(targets):
-    files = targets(DEMO).files("demo")
+    files = targets(DEMO).target_files("demo")
     tables = ["demo", "demo-parsing", "demo-cost"]
     assert files[:3] == [f"results/tables/{name}.md" for name in tables]
     figures = ("de-en-curves", "de-en-distribution")
@@ -60,9 +61,9 @@ def test_an_experiment_has_tables_figures_pages_and_models(targets):
 
 
 def test_a_sweep_of_numbers_has_a_figure(targets):
-    files = targets({}).files("sweep-bpe-dim")
+    files = targets({}).target_files("sweep-bpe-dim")
     assert "results/figures/sweep-bpe-dim-sweep.svg" in files
-    assert not [file for file in targets({}).files("sweep-bpe-labels") if file.endswith("-sweep.svg")]
+    assert not [file for file in targets({}).target_files("sweep-bpe-labels") if file.endswith("-sweep.svg")]
 
 
 def test_without_induced_trees_nothing_shows_any(targets):
@@ -71,14 +72,14 @@ def test_without_induced_trees_nothing_shows_any(targets):
             "experiments": {"demo": {"systems": ["transformer"], "tables": ["translation"]}},
             "tables": {"demo-cost": {"systems": ["transformer"]}},
         }
-    ).files("demo")
+    ).target_files("demo")
     assert not [file for file in files if re.search("tree|distribution|parsing", file)]
 
 
 def test_a_group_has_what_its_members_have_and_its_tables_once(targets):
     paper = targets()
-    files = paper.files("paper")
-    assert {*paper.files("iwslt14")} <= {*files}
+    files = paper.target_files("paper")
+    assert {*paper.target_files("iwslt14")} <= {*files}
     tables = [file for file in files if file.startswith("results/tables/")]
     assert len(tables) == len({*tables})
 
@@ -106,7 +107,7 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
     assert partial.table_runs("demo", counts.name) == []
     counts.touch()
     assert partial.table_runs("demo", counts.name) == [str(counts.relative_to(tmp_path))]
-    assert partial.files("demo") == [
+    assert partial.target_files("demo") == [
         "results/tables/demo.md",
         "results/tables/demo-cost.md",
     ]  # none is parsed
@@ -163,15 +164,15 @@ def test_a_page_tests_each_system_against_the_first_with_the_gain_that_the_paper
 def test_the_users_files_are_those_that_are_read_and_not_fetched(targets):
     files = {"train": "t.{language}", "valid": "v.{language}", "test": "u.{language}"}
     corpus = {"languages": ["de", "en"], "files": files, "trees": {"valid": "v.{language}.mrg"}}
-    entry = {"title": "M", "corpus": "mine", "directions": ["de-en"], "systems": ["grammar"]}
+    entry = {"title": "M", "corpus": "mine", "directions": ["de-en"], "tables": ["translation"]}
 
-    def own(*tables):
-        experiments = {"mine": entry | {"tables": [*tables]}}
+    def own(*systems):
+        experiments = {"mine": entry | {"systems": [*systems]}}
         return targets({"corpora": {"mine": corpus}, "experiments": experiments}).own_files("mine")
 
     text = ["t.de", "t.en", "u.de", "u.en", "v.de", "v.en"]
-    assert own("translation") == text
-    assert own("translation", "parsing") == sorted([*text, "v.de.mrg"])
+    assert own("transformer") == text
+    assert own("grammar") == sorted([*text, "v.de.mrg"])  # on a page, without a table of their scores, too
     assert targets().own_files("multi30k-small") == []
 
 
@@ -214,15 +215,15 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
     assert ours.resource(wildcards(weights="roberta-demo"), "threads") == 7
 
 
-@pytest.mark.parametrize("rule", TRAINED_BY)
+@pytest.mark.parametrize("rule", TRAININGS)
 def test_what_identifies_a_training_is_what_its_rule_gives_it(rule):
-    verb, settings, guided = TRAINED_BY[rule]
+    kind = TRAININGS[rule]
     text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     text = re.search(rf"^(?:use )?rule (?:\w+ as )?{rule}(?: with)?:\n(.*?)(?=\n\n\n|\Z)", text, re.S | re.M)[
         1
     ]
-    assert f'code=given(JOBS.code, "{verb}"{"" if guided else ", guided=False"})' in text
-    assert f"settings=JOBS.{settings}," in text
+    assert f'code=given(JOBS.code, "{kind.verb}"{"" if kind.guided else ", guided=False"})' in text
+    assert f"settings=JOBS.{kind.settings}," in text
 
 
 def test_annotations_are_for_systems_that_read_them(jobs):

@@ -19,11 +19,11 @@ from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
+from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, records, slurm, terminal
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
 from synmask.pipeline.workflow.targets import Targets, licensed
-from synmask.pipeline.workflow.trainings import TRAININGS
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
@@ -169,7 +169,8 @@ def again(rule, folder):
 
 
 def gold_trees(wildcards):
-    return TARGETS.gold_trees(wildcards.experiment, wildcards.direction)
+    [run, *_] = runs(wildcards)
+    return CONFIG.gold_trees(run.corpus, "valid", run.source)
 
 
 # Resources of the steps that use a model.
@@ -285,29 +286,30 @@ def named_sets(wildcards, input):
     return f"--sets {shlex.join(names)} --set-files {shlex.join(input.sets)}" if names else ""
 
 
-# For figures, by the wildcards `experiment` and, of some, `direction`:
+# For figures: files of an experiment's runs, by the wildcards `experiment` and, of some, `direction`.
 
 
-def runs(wildcards):
-    return TARGETS.runs(wildcards.experiment, wildcards.get("direction"))
+def runs(wildcards, induced=None):
+    return TARGETS.runs(wildcards.experiment, wildcards.get("direction"), induced)
 
 
-def run_files(name):
-    return lambda w: TARGETS.run_files(w.experiment, name, direction=w.get("direction"))
+def run_files(*names, induced=None):
+    return lambda wildcards: TARGETS.files(runs(wildcards, induced), *names)
 
 
-def first_runs(name, systems):
-    return lambda w: [run_file(**run, name=name) for run in first_names(w, systems)]
+def first_runs(wildcards, induced="distances"):
+    """The run with the first seed of each system."""
+    return TARGETS.first_runs(wildcards.experiment, wildcards.direction, induced)
 
 
-def first_names(wildcards, systems):
-    experiment = wildcards.experiment
-    return TARGETS.first_runs(experiment, wildcards.direction, systems(experiment))
+def last_with_heads(wildcards):
+    return first_runs(wildcards, "heads")[-1]
 
 
-def last_with_heads(experiment):
-    return TARGETS.inducing(experiment, "heads")[-1:]
+def keys(run):
+    """A run by its keys, for JSON."""
+    return {"corpus": run.corpus, "direction": run.direction, "seed": run.seed, "system": run.system}
 
 
-def system_labels(wildcards):
-    return as_json(TARGETS.labels(TARGETS.entry(wildcards.experiment).systems))
+def system_labels(wildcards, induced=None):
+    return as_json(TARGETS.labels(run.system for run in runs(wildcards, induced)))

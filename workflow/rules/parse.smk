@@ -12,7 +12,7 @@ rule parse:
     log:
         RUN / "logs/parse.{source}-{target}.log",
     wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
+        system=any_of(name for name, system in CONFIG.systems.items() if system.kind.induces),
     group:
         "evaluate"
     threads: given(JOBS.resource, "threads")
@@ -57,8 +57,8 @@ TREES = FIGURES / "{experiment}-{direction}-trees.html"
 rule tree_page:
     input:
         gold=gold_trees,
-        trees=first_runs("trees.jsonl", TARGETS.inducing),
-        records=first_runs("trees.json", TARGETS.inducing),
+        trees=lambda wildcards: [run.file("trees.jsonl") for run in first_runs(wildcards)],
+        records=lambda wildcards: [run.file("trees.json") for run in first_runs(wildcards)],
     output:
         shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
     log:
@@ -67,8 +67,8 @@ rule tree_page:
     params:
         code=given(JOBS.code, "tree-page"),
         inputs_checksum=given(JOBS.inputs_checksum, gold_trees),
-        labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
-        runs=lambda wildcards: as_json(first_names(wildcards, TARGETS.inducing)),
+        labels=lambda wildcards: [CONFIG.label(run.system) for run in first_runs(wildcards)],
+        runs=lambda wildcards: as_json([*map(keys, first_runs(wildcards))]),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"

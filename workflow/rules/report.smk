@@ -12,7 +12,7 @@ rule curves:
     localrule: True
     params:
         code=given(JOBS.code, "curves"),
-        runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
+        runs=lambda wildcards: as_json([[run.system, run.seed] for run in runs(wildcards)]),
         labels=system_labels,
         output=stem,
     shell:
@@ -37,7 +37,7 @@ rule sweep_figure:
 
 rule distribution_figure:
     input:
-        distribution=first_runs("distribution.json", last_with_heads),
+        distribution=lambda wildcards: last_with_heads(wildcards).file("distribution.json"),
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
@@ -45,8 +45,8 @@ rule distribution_figure:
     localrule: True
     params:
         code=given(JOBS.code, "distribution-figure"),
-        run=lambda wildcards: as_json(first_names(wildcards, last_with_heads)[0]),
-        title=lambda wildcards: CONFIG.label(*last_with_heads(wildcards.experiment)),
+        run=lambda wildcards: as_json(keys(last_with_heads(wildcards))),
+        title=lambda wildcards: CONFIG.label(last_with_heads(wildcards).system),
         output=stem,
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --run {params.run:q} --title {params.title:q}"

@@ -32,8 +32,8 @@ rule tables:
 
 rule parse_table:
     input:
-        scores=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse.json"),
-        counts=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse_counts.json"),
+        scores=run_files("parse.json", induced="distances"),
+        counts=run_files("parse_counts.json", induced="distances"),
     output:
         shown(TABLES / "{experiment}-parsing.md", "parse_table", "Tables", "{experiment}", table="parsing"),
         multiext(TABLES / "{experiment}-parsing", ".csv", ".tex", ".json"),
@@ -43,7 +43,7 @@ rule parse_table:
     params:
         code=given(JOBS.code, "parse-table"),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
-        labels=lambda wildcards: as_json(TARGETS.labels(TARGETS.inducing(wildcards.experiment))),
+        labels=lambda wildcards: system_labels(wildcards, "distances"),
         directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,
         output=stem,
     shell:

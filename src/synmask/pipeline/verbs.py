@@ -34,8 +34,13 @@ STEPS = {
         "annotate": "syntax.annotations:annotate_file",
         "templates": "syntax.templates:template_file",
     },
-    "Training and translation": {
+    "Training": {  # TERM stops each where it can go on
         "train": "translation.train:train",
+        "pretrain": "roberta.pretrain:pretrain",
+        "continue-pretraining": "roberta.continued:continue_pretraining",
+        "finetune": "roberta.finetune:finetune",
+    },
+    "Translation": {
         "average": "translation.average:average_run",
         "predict-templates": "translation.decode:predict_templates",
         "decode": "translation.decode:decode_files",
@@ -47,13 +52,10 @@ STEPS = {
         "convert-roberta": "roberta.huggingface:convert_huggingface",
         "learn-gpt2-bpe": "text.gpt2:learn_files",
         "encode-text": "roberta.encode_text:encode_text",
-        "pretrain": "roberta.pretrain:pretrain",
         "encode-parses": "roberta.encode:encode_parses",
-        "continue-pretraining": "roberta.continued:continue_pretraining",
         "encode-task": "roberta.encode:encode_task",
         "task-sentences": "corpora.tasks:write_sentences",
         "annotate-task": "roberta.encode:annotate_task",
-        "finetune": "roberta.finetune:finetune",
         "predict": "roberta.predict:predict",
         "nlu-score": "evaluation.score_tasks:nlu_score",
         "nlu-baselines": "evaluation.score_tasks:nlu_baselines",

@@ -18,7 +18,6 @@ from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
 FOR_PEOPLE = "For people"
-TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
 HERE = Path(__file__).parents[1]
 
 
@@ -90,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> None:
     _write_utf8()
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
-    if words and words[0] in TRAIN:
+    if words and words[0] in STEPS["Training"]:
         _stop_at_signals()
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]

@@ -23,12 +23,12 @@ from synmask.pipeline.cli.settings import configured
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError
+from synmask.pipeline.runs import trainings
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
-from synmask.pipeline.workflow.trainings import trainings
 from synmask.processor import CPU
 
 TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM

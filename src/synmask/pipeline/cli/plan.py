@@ -17,11 +17,11 @@ from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.display import aligned
 from synmask.pipeline.paths import below_results
+from synmask.pipeline.runs import Run, Training, trainings
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
 from synmask.pipeline.workflow.jobs import Jobs, Values
 from synmask.pipeline.workflow.targets import Targets
-from synmask.pipeline.workflow.trainings import Training, trainings
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
@@ -81,17 +81,17 @@ def rows_of(config: Config, targets: Iterable[str], results: Path = Path("result
 
 
 def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
-    names, work = jobs[0].wildcards, clock.work(jobs[0])
-    resources, models = config.resources_of(*Jobs.entry(names)), BEST
-    if "corpus" in names:
-        models = max(config.training_of(names["corpus"], names["system"]).kept, BEST)
+    first, work = jobs[0], clock.work(jobs[0])
+    resources, models = config.resources_of(*Jobs.entry(first.wildcards)), BEST
+    if isinstance(first, Run):
+        models = max(config.training_of(first.corpus, first.system).kept, BEST)
     size = work.parameters * BYTES
     checkpoints = size * (models + 2 * RESUME)  # last.pt and previous.pt
     return Row(
-        name=below_results(jobs[0].folders()).replace("/seed{seed}", "").removesuffix("/{system}"),
+        name=below_results(first.folders()).replace("/seed{seed}", "").removesuffix("/{system}"),
         count=len(jobs),
         left=sum(not (clock.results / below_results(job.folder) / "train.json").exists() for job in jobs),
-        hours=clock.hours(jobs[0]),
+        hours=clock.hours(first),
         parameters=work.parameters,
         kept=size + (checkpoints if resources.keep_checkpoints else size),  # a second copy of the model
         working=checkpoints + size * RESUME,  # a third one exists while it is written

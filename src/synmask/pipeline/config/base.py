@@ -191,6 +191,7 @@ Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  #
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
 Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
+TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics that tables test against the baseline, by counts
 
 
 def merge(base: Mapping, over: Mapping) -> dict:

@@ -11,6 +11,11 @@ from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
 from synmask.pipeline.tasks import TASKS
 
+BASELINES = {
+    "majority": "Majority",
+    "bag-of-words": "Bag of words",
+}  # trivial ones, by name: nothing is trained
+
 Least3 = Annotated[int, Field(ge=3, lt=2**63), base.NUMBER]  # <s>, a token, </s>
 
 

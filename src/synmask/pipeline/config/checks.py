@@ -8,13 +8,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from synmask.pipeline.config.base import looks, sides
+from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import ROBERTAS
-from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
-from synmask.pipeline.config.table_spec import BASELINES, label_of
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.tasks import GENERATED, GLUE
 
@@ -101,7 +101,7 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
             what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
             raise Fault((*path, "directions"), what)
     if "parsing" in experiment.tables:
-        if not config.inducing(experiment.systems):
+        if not any(config.systems[name].kind.induces for name in experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
         for source in (sides(direction)[0] for direction in experiment.directions):
             if config.gold_trees(experiment.corpus, "valid", source) is None:

@@ -71,47 +71,8 @@ class Config(base.Section):
         """The entries that a target can name: experiments, groups of them, tables."""
         return {**self.experiments, **self.all_tables}
 
-    def members(self, name: str) -> list[str]:
-        """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
-        if name in self.all_tables:
-            return list(self.all_tables[name].experiments)
-        entry = self.experiments[name]
-        if isinstance(entry, Experiment):
-            return [name]
-        return list(dict.fromkeys(member for part in entry for member in self.members(part)))
-
-    def own_experiments(self, target: str) -> list[str]:
-        """The plain experiments that a target builds as a whole: itself, or those that a group lists."""
-        entry = self.experiments.get(target, [])
-        return [name for name in (entry if isinstance(entry, list) else [target]) if name in self.experiments]
-
-    def tables_of(self, target: str) -> list[str]:
-        """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
-        entry = self.experiments.get(target, [target])
-        listed = [name for name in entry if name in self.all_tables] if isinstance(entry, list) else []
-        built = set(self.own_experiments(target))
-        covered = [
-            n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= built
-        ]
-        return list(dict.fromkeys([*listed, *covered]))
-
-    def benchmark_tables(self, *targets: str) -> list[Table]:
-        """The tables of these targets that show a benchmark."""
-        names = dict.fromkeys(name for target in targets for name in self.tables_of(target))
-        return [self.all_tables[name] for name in names if self.all_tables[name].benchmark]
-
-    def experiment_seeds(self, name: str) -> tuple[int, ...]:
-        return self.plain_experiments[name].seeds or self.seeds
-
-    def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
-        return self.benchmarks[benchmark].seeds or self.seeds
-
     def label(self, system: str) -> str:
         return self.systems[system].label or system
-
-    def inducing(self, systems: Iterable[str], what: str = "distances") -> list[str]:
-        """Those of `systems` that induce `what`: distances (trees), or heads, too (P_D)."""
-        return [name for name in systems if what in self.systems[name].kind.induces]
 
     def raw_files(self, corpus: str, split: str, language: str) -> list[str]:
         """Paths of a split's raw text (downloaded, generated or the user's): one, or one per test set."""

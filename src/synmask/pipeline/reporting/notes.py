@@ -7,12 +7,12 @@ import pandas as pd
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_spec import TableSpec, expected_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, literal
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
+from synmask.pipeline.runs import TableSpec, expected_runs
 
 
 def notes(

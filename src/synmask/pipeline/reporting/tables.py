@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.config.base import TESTED, arrow
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.table_spec import TESTED, Column, TableSpec, expected_runs
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -24,6 +23,7 @@ from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
+from synmask.pipeline.runs import Column, TableSpec, expected_runs
 
 PROTOCOL = "paper"  # the paper's own count of parsing scores
 OF_CELL = [

@@ -15,8 +15,8 @@ from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
 from synmask.pipeline.files import UserError, read_object
 from synmask.pipeline.paths import existing
+from synmask.pipeline.runs import TRAININGS, Pretraining, Run, Training, Tuning, training
 from synmask.pipeline.workflow.terminal import duration
-from synmask.pipeline.workflow.trainings import TRAININGS, Training
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 
@@ -91,20 +91,23 @@ class Clock:
 
     def work(self, training: Training) -> Work:
         """The work of a training, by the configuration and the size of its text."""
-        names = training.wildcards
-        if "weights" in names:
-            return self._pretraining(self.config.weights[names["weights"]])
-        if "benchmark" in names:
-            entry = self.config.benchmarks[names["benchmark"]]
-            task, model = entry.tasks[names["task"]], self._roberta(self.config.weights[entry.weights])
-            tokens = task.sentences * REFERENCE["example"]
-            return Work(task.total_updates * tokens, tokens, *model)
-        corpus, system = names["corpus"], names["system"]
-        settings = self.config.training_of(corpus, system)
-        subwords = self._subwords(corpus, names["source"], names["target"])
+        match training:
+            case Run():
+                return self._translation(training)
+            case Pretraining(weights):
+                return self._pretraining(self.config.weights[weights])
+            case Tuning(name, task):
+                benchmark = self.config.benchmarks[name]
+                entry, model = benchmark.tasks[task], self._roberta(self.config.weights[benchmark.weights])
+                tokens = entry.sentences * REFERENCE["example"]
+                return Work(entry.total_updates * tokens, tokens, *model)
+
+    def _translation(self, run: Run) -> Work:
+        settings = self.config.training_of(run.corpus, run.system)
+        subwords = self._subwords(run.corpus, run.source, run.target)
         read = subwords and subwords * settings.max_epochs / REFERENCE["filled"]
-        guide = self.config.systems[system].guide if training.rule == "train" else "none"
-        model = self.config.model_of(corpus, system), self.config.corpora[corpus].bpe.merges
+        guide = self.config.systems[run.system].guide if run.guided else "none"
+        model = self.config.model_of(run.corpus, run.system), self.config.corpora[run.corpus].bpe.merges
         return Work(read, settings.batch.tokens, *model, guide)
 
     def _pretraining(self, entry: WeightsSource) -> Work:
@@ -148,7 +151,7 @@ def _subwords_in(paths: Iterable[str]) -> float | None:
 def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """`total` of a dry run's jobs, given as rule and wildcards; `synmask plan` says the same."""
     clock = Clock(config)
-    words = total(clock.hours(Training(*job)) for job in jobs if job[0] in TRAININGS)
+    words = total(clock.hours(training(*job)) for job in jobs if job[0] in TRAININGS)
     return words and f"{words}: see synmask plan"
 
 

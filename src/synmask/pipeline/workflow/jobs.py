@@ -12,6 +12,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, RunSettings, System
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
+from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.sources import Modules, contents, digest
@@ -46,15 +47,6 @@ UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
-
-# Rules that train → their verb, the method that gives their settings, and whether the model has a guide.
-TRAINED_BY = {
-    "train_templates": ("train", "template_settings", False),
-    "train": ("train", "run_settings", True),
-    "pretrain": ("pretrain", "pretraining_settings", True),
-    "continue_pretraining": ("continue-pretraining", "pretraining_settings", True),
-    "finetune": ("finetune", "finetuning_settings", True),
-}
 
 
 def for_attempt(amount: int, attempt: int) -> int:
@@ -230,10 +222,14 @@ class Jobs:
 
     def stamp(self, wildcards: Wildcards, rule: str) -> Stamp:
         """The stamp of a job's training, without the data, which may not exist yet."""
-        verb, settings, guided = TRAINED_BY[rule]
+        kind = TRAININGS[rule]
         seed = wildcards.get("seed") or self.pretraining(wildcards).seed
-        code = self.code(wildcards, verb, guided=guided)
-        return {"settings": json.loads(getattr(self, settings)(wildcards)), "seed": int(seed), "code": code}
+        settings = json.loads(getattr(self, kind.settings)(wildcards))
+        return {
+            "settings": settings,
+            "seed": int(seed),
+            "code": self.code(wildcards, kind.verb, guided=kind.guided),
+        }
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
@@ -328,7 +324,7 @@ class Jobs:
 
     def of_seeds(self, wildcards: Wildcards, name: str) -> list[str]:
         """This file of a system's run with each seed of a task."""
-        seeds = self.config.benchmark_seeds(wildcards.benchmark)
+        seeds = self.benchmark(wildcards).seeds or self.config.seeds
         return [filled(TUNED / name, seed=seed) for seed in seeds]
 
     def task_sources(self, wildcards: Wildcards) -> list[str]:

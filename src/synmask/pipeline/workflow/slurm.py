@@ -21,9 +21,9 @@ from synmask.pipeline.config.loading import read_section
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
+from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow import compat_snakemake, terminal
 from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
-from synmask.pipeline.workflow.trainings import TRAININGS
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 SIGNAL_SKEW_SECONDS = 60  # seconds by which SLURM may send a signal too early

@@ -35,6 +35,7 @@ UNCOUNTED = {
     "synmask.pipeline.owner": "refuses files of another run, and records the run of new ones",
     "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
     "synmask.pipeline.provenance": "versions and commits: notes on a result",
+    "synmask.pipeline.runs": "lists runs, which reach a job as parameters",
     "synmask.pipeline.stamps": "names the folders of checkpoints",
     "synmask.pipeline.training.board": "shows a training in TensorBoard",
     "synmask.pipeline.training.compat_fairseq": "makes fairseq importable; what it computes stays",

@@ -1,23 +1,35 @@
-"""The files of each target: tables, figures, pages and models, and the runs that they show."""
+"""The files of each target: tables, figures, pages, models and downloads, all of the runs in `runs`."""
 
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache
+from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from synmask.pipeline.config.base import arrow, sides
-from synmask.pipeline.config.published import Published
+from synmask.pipeline import runs
+from synmask.pipeline.config.base import TESTED, Cost, Parsing, Translation, Validation, arrow, sides
+from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.config.table_spec import TableSpec, expected_runs, table_names, table_spec, task_files
 from synmask.pipeline.files import UserError
-from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, filled, run_file, table_file
+from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
+from synmask.pipeline.runs import Column, Run, TableSpec, Training
 from synmask.pipeline.tasks import SUBMISSION
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
+READ = {  # files of each run → the metrics of tables that read them
+    "scores.json": {*get_args(Translation), *get_args(Validation), *get_args(Cost)},
+    "parse.json": {*get_args(Parsing)},
+    "sentences.csv": {*TESTED} & {*get_args(Translation)},
+}
+BASELINE_NOTES = (
+    "Majority: always the training set's most frequent label (of a regression its mean). Bag of words: a "
+    "linear model of the words without their order.",
+    "The best epoch is chosen on the set that is scored, as the papers do; the baselines choose nothing.",
+)
 
 
 def licensed(config: Config, downloads: Iterable[str]) -> str:
@@ -47,20 +59,28 @@ class Targets:
         self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
     ) -> None:
         self.config, self.published, self.exists = config, published, exists
-        self.tables: list[str] = table_names(config)
+        self.tables: dict[str, Table] = runs.tables(config)
         self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
-        self.table_spec: Callable[[str], TableSpec] = cache(partial(table_spec, config, published))
+        self.columns: Callable[[str], list[Column]] = cache(self._columns)
 
-    # ---- all of them ---------------------------------------------------------------------------------------
+    def _columns(self, table: str) -> list[Column]:
+        return runs.columns(self.config, self.tables[table])
 
-    def files(self, target: str) -> list[str]:
+    def files(self, shown: Iterable[Training], *names: str) -> list[str]:
+        """These files of runs; with `partial`, those that exist."""
+        return self.available(run.file(name) for run in shown for name in names)
+
+    def available(self, paths: Iterable[str]) -> list[str]:
+        """These files, each once; with `partial`, those that exist."""
+        return [path for path in dict.fromkeys(paths) if not self.config.partial or self.exists(path)]
+
+    # ---- a target ------------------------------------------------------------------------------------------
+
+    def target_files(self, target: str) -> list[str]:
         """The tables, figures and models of a target; with `partial`, its tables."""
-        if self.config.partial:
-            return self.target_tables(target)
-        files = self.target_tables(target)
-        for name in self.config.own_experiments(target):
-            files += [*self._drawings(name), *self.run_files(name, "average.pt")]
-        return files
+        experiments, _ = runs.parts(self.config, target)
+        drawn = ([*self.drawings(name), *self.files(self.runs(name), "average.pt")] for name in experiments)
+        return [*self.target_tables(target), *(() if self.config.partial else chain(*drawn))]
 
     def page(self, target: str) -> list[str]:
         """The page of a target; with `partial`, only if requested by name."""
@@ -68,9 +88,9 @@ class Targets:
         return [f"{RESULTS}/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
-        names = self.config.own_experiments(target)
-        tables = [path for name in names for path in self.experiment_tables(name)]
-        return list(dict.fromkeys([*tables, *map(table_file, self.config.tables_of(target))]))
+        experiments, tables = runs.parts(self.config, target)
+        own = [path for name in experiments for path in self.experiment_tables(name)]
+        return list(dict.fromkeys([*own, *map(table_file, tables)]))
 
     def downloads(self, target: str) -> list[str]:
         """The downloads of a target.
@@ -79,7 +99,7 @@ class Targets:
         tasks and RoBERTa's weights.
         """
         config, files = self.config, set()
-        for table in config.benchmark_tables(target):
+        for table in self._benchmark_tables(target):
             benchmark = config.benchmarks[table.benchmark]
             files.update(config.weights_sources(benchmark.weights))
             tasks, parsed = {*config.tasks_of(table)}, self._parsed_tasks(table)
@@ -87,39 +107,51 @@ class Targets:
                 files.update(config.corenlp_jars(TASK_LANGUAGE))
             for task in tasks | parsed if benchmark.folder is None else ():
                 files.update(config.task_sources(table.benchmark, task, test=task in tasks))
-        for name in config.members(target):
-            entry = self.entry(name)
-            languages = {language for direction in entry.directions for language in sides(direction)}
-            sources = {sides(direction)[0] for direction in entry.directions}
-            for parsed in sources | (languages - sources if self._templated(name) else set()):
-                if pair := config.parsed_pair(entry.corpus, parsed):
+        for run in self._translated(target):
+            languages = {run.source, run.target}
+            for parsed in (run.source, run.target)[: 2 if config.systems[run.system].kind.templates else 1]:
+                if pair := config.parsed_pair(run.corpus, parsed):
                     files.update(config.corenlp_jars(parsed))
                     languages.update(sides(pair))
-            files.update(config.downloads(entry.corpus, languages))
+            files.update(config.downloads(run.corpus, languages))
             for language in languages:
-                files.update(config.tokeniser_jars(config.corpora[entry.corpus].text.tokeniser_of(language)))
+                files.update(config.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
         return sorted(files)
 
     def own_files(self, target: str) -> list[str]:
-        """The user's own text and gold trees that the experiments of a target read."""
+        """The user's own text and gold trees that the runs of a target read."""
         config, files = self.config, set()
-        for name in config.members(target):
-            entry = self.entry(name)
-            corpus = config.corpora[entry.corpus]
+        for run in self._translated(target):
+            corpus = config.corpora[run.corpus]
             if corpus.files and not corpus.url:
-                languages = {language for direction in entry.directions for language in sides(direction)}
-                for split, language in itertools.product(corpus.files, languages):
-                    files.update(config.raw_files(entry.corpus, split, language))
-            if isinstance(corpus.trees, dict) and "parsing" in entry.tables:
-                sources = {sides(direction)[0] for direction in entry.directions}
-                for split, language in itertools.product(corpus.trees, sources):
-                    files.add(config.gold_trees(entry.corpus, split, language))
+                for split, language in product(corpus.files, (run.source, run.target)):
+                    files.update(config.raw_files(run.corpus, split, language))
+        for run in self._compared(target):
+            if isinstance(trees := config.corpora[run.corpus].trees, dict):
+                files.update(config.gold_trees(run.corpus, split, run.source) for split in trees)
         return sorted(files)
+
+    def _compared(self, target: str) -> list[Run]:
+        """The runs of a target whose trees are compared with gold trees, in tables or on pages."""
+        experiments, tables = runs.parts(self.config, target)
+        shown = [run for name in experiments for run in self.runs(name)]
+        trees = (name for name in tables if runs.scores_trees(self.tables[name]))
+        shown += [run for name in trees for run in runs.of_columns(self.columns(name))]
+        return [run for run in shown if runs.is_parsed(self.config, run)]
+
+    def _translated(self, target: str) -> Iterable[Run]:
+        """One run of each system and direction of a target: all seeds read the same files."""
+        shown = (run for run in runs.of_target(self.config, target) if isinstance(run, Run))
+        return {run.folders(): run for run in shown}.values()
 
     def parsed_tasks(self, target: str) -> list[tuple[str, str]]:
         """Benchmark and task of what CoreNLP parses for the systems of a target, or for their weights."""
-        tables = self.config.benchmark_tables(target)
+        tables = self._benchmark_tables(target)
         return [(table.benchmark, task) for table in tables for task in sorted(self._parsed_tasks(table))]
+
+    def _benchmark_tables(self, target: str) -> list[Table]:
+        tables = (self.tables[name] for name in runs.parts(self.config, target)[1])
+        return [table for table in tables if table.benchmark]
 
     def _parsed_tasks(self, table: Table) -> set[str]:
         if self.config.benchmarks[table.benchmark].generate is not None:
@@ -133,7 +165,7 @@ class Targets:
         folder = f"{filled(BENCHMARK, benchmark=table.benchmark)}/"
         for system in {*table.systems} & {*chosen}:
             continued = self.config.weights[chosen[system]].continued
-            for prefix in itertools.chain(*continued.parses.values()) if continued else ():
+            for prefix in chain(*continued.parses.values()) if continued else ():
                 if prefix.startswith(folder):
                     yield prefix.removeprefix(folder).split("/")[0]
 
@@ -166,127 +198,126 @@ class Targets:
     def entry(self, experiment: str) -> Experiment:
         return self.config.plain_experiments[experiment]
 
-    def available(self, paths: list[str]) -> list[str]:
-        """With `partial`, the files that exist; else all of them."""
-        return [path for path in paths if self.exists(path)] if self.config.partial else paths
+    def runs(self, experiment: str, direction: str | None = None, induced: str | None = None) -> list[Run]:
+        """The runs of an experiment, or those of a direction or of systems that induce distances or heads."""
+        return [
+            run
+            for run in runs.of_experiment(self.config, experiment)
+            if direction in (None, run.direction)
+            if induced is None or runs.induces(self.config, run, induced)
+        ]
 
-    def runs(self, experiment: str, direction: str | None = None) -> list[tuple[str, str, int]]:
-        """Direction, system and seed of an experiment's runs, in this order."""
-        entry = self.entry(experiment)
-        directions = [direction] if direction else entry.directions
-        return [*itertools.product(directions, entry.systems, self.config.experiment_seeds(experiment))]
-
-    def run_files(
-        self, experiment: str, name: str, systems: Iterable[str] | None = None, direction: str | None = None
-    ) -> list[str]:
-        """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
-        corpus, runs = self.entry(experiment).corpus, self.runs(experiment, direction)
-        chosen = (run for run in runs if systems is None or run[1] in systems)
-        return self.available([run_file(corpus, *run, name) for run in chosen])
-
-    def first_runs(self, experiment: str, direction: str, systems: Iterable[str]) -> list[dict[str, Any]]:
-        """The run with the first seed of each of `systems`, in one direction of an experiment."""
-        corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
-        run = {"corpus": corpus, "direction": direction, "seed": seed}
-        return [run | {"system": system} for system in systems]
-
-    def parsed_files(self, experiment: str, name: str) -> list[str]:
-        """This file of every run of an experiment whose system induces trees."""
-        return self.run_files(experiment, name, self.inducing(experiment))
-
-    def inducing(self, experiment: str, what: str = "distances") -> list[str]:
-        """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
-        return self.config.inducing(self.entry(experiment).systems, what)
-
-    def _templated(self, experiment: str) -> list[str]:
-        """The systems of an experiment that read templates of the target."""
-        known = self.config.systems
-        return [name for name in self.entry(experiment).systems if known[name].kind.templates]
-
-    def gold_trees(self, experiment: str, direction: str) -> str | None:
-        """The gold trees of the validation set's source side."""
-        return self.config.gold_trees(self.entry(experiment).corpus, "valid", sides(direction)[0])
+    def first_runs(self, experiment: str, direction: str, induced: str) -> list[Run]:
+        """The run with the first seed of each system that induces "distances" or "heads"."""
+        first: dict[str, Run] = {}
+        for run in self.runs(experiment, direction, induced):
+            first.setdefault(run.system, run)
+        return [*first.values()]
 
     def labels(self, systems: Iterable[str]) -> list[list[str]]:
-        """Systems and their labels, in the order of a table's rows."""
-        return [[name, self.config.label(name)] for name in systems]
+        """Systems and their labels, each once."""
+        return [[name, self.config.label(name)] for name in dict.fromkeys(systems)]
 
     def experiment_tables(self, experiment: str) -> list[str]:
         chosen = self.entry(experiment).tables
-        parsed = "parsing" in chosen and self.parsed_files(experiment, "parse.json")
-        return [
-            *([table_file(experiment)] if "translation" in chosen else []),
-            *([table_file(f"{experiment}-parsing")] if parsed else []),
-            *map(table_file, self.config.tables_of(experiment)),
-        ]
+        parsed = "parsing" in chosen and self.files(self.runs(experiment, induced="distances"), "parse.json")
+        names = [experiment] * ("translation" in chosen) + [f"{experiment}-parsing"] * bool(parsed)
+        return [*map(table_file, [*names, *runs.parts(self.config, experiment)[1]])]
 
     def figures(self, experiment: str) -> list[str]:
         stem = f"{FIGURES}/{experiment}"
         files = [f"{stem}-sweep.svg"] if self.config.swept_setting(experiment) else []
         for direction in self.entry(experiment).directions:
             files.append(f"{stem}-{direction}-curves.svg")
-            if self.inducing(experiment, "heads"):
+            if self.runs(experiment, direction, "heads"):
                 files.append(f"{stem}-{direction}-distribution.svg")
         return files
 
     def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
         """Heading and path of the pages of induced trees, with gold trees beside them."""
         return [
-            (f"Trees, {arrow(name)}", f"{FIGURES}/{experiment}-{name}-trees.html")
-            for name in self.entry(experiment).directions
-            if self.inducing(experiment) and self.gold_trees(experiment, name)
+            (f"Trees, {arrow(direction)}", f"{FIGURES}/{experiment}-{direction}-trees.html")
+            for direction in self.entry(experiment).directions
+            if any(runs.is_parsed(self.config, run) for run in self.runs(experiment, direction))
         ]
 
-    def _drawings(self, experiment: str) -> list[str]:
+    def drawings(self, experiment: str) -> list[str]:
         return [*self.figures(experiment), *(path for _, path in self.tree_pages(experiment))]
 
     # ---- a table -------------------------------------------------------------------------------------------
 
     def table_runs(self, table: str, name: str) -> list[str]:
         """This file of every run of a table, if the table reads it."""
-        read = self.table_spec(table)
-        runs = expected_runs(read) if name in read["files"] else []
-        return self.available([run_file(**run, name=name) for run in runs])
+        read = {*self.tables[table].metrics} & READ[name]
+        return self.files(runs.of_columns(self.columns(table)), name) if read else []
 
     def table_tasks(self, table: str) -> list[str]:
         """Files that a benchmark's table reads: scores and answers of its runs, scores of its baselines."""
-        read = self.table_spec(table)
-        return self.available(task_files(read)) if "glue" in read["metrics"] else []
+        paths, name = [], self.tables[table].benchmark
+        for column in self.columns(table) if name else ():
+            for run in runs.of_columns([column]):
+                paths += [run.file("scores.json"), run.file("examples.csv")]
+            if column["task"]:
+                paths.append(filled(f"{TASK}/baselines.json", benchmark=name, task=column["task"]))
+        return self.available(paths)
+
+    def table_spec(self, name: str) -> TableSpec:
+        """What a table depends on besides its runs."""
+        table, columns = self.tables[name], self.columns(name)
+        rows = [[system, label_of(self.config, self.published, system)] for system in table.systems]
+        rows += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
+        first = table.systems[0]
+        return {
+            "title": table.title,
+            "metrics": list(table.metrics),
+            "sweep": name in self.config.experiments and self.entry(name).sweep is not None,
+            "baseline": first if any(first in column["runs"] for column in columns) else None,
+            "rows": rows,
+            "columns": columns,
+            "files": [file for file, metrics in READ.items() if metrics & {*table.metrics}],
+            "notes": [*BASELINE_NOTES] if table.benchmark else self._without_trees(name),
+        }
+
+    def _without_trees(self, table: str) -> list[str]:
+        """Why columns of a table of trees have no runs."""
+        columns = self.columns(table) if runs.scores_trees(self.tables[table]) else ()
+        places = ((column["corpus"], sides(column["column"])[0]) for column in columns)
+        lacking = (corpus for corpus, source in places if not self.config.gold_trees(corpus, "valid", source))
+        return [
+            f"No runs here: corpora.{name} has no `trees` to compare with." for name in dict.fromkeys(lacking)
+        ]
 
     # ---- a page --------------------------------------------------------------------------------------------
 
     def page_files(self, page: str) -> list[str]:
         """The files that a page shows; with `partial`, it uses figures as they are."""
-        made, tables = not self.config.partial, self._page_benchmarks(page)
-        files = [METHOD, *map(table_file, tables)]
+        tables = self._page_benchmarks(page)
         read = (path for table in tables for path in self.table_tasks(table))
-        files += [path for path in read if path.endswith("/scores.json")]
+        files = [METHOD, *map(table_file, tables), *(path for path in read if path.endswith("/scores.json"))]
         for name in self._page_experiments(page):
-            files += self.experiment_tables(name)
-            files += [path for shown in PAGE_FILES for path in self.run_files(name, shown)]
+            files += [*self.experiment_tables(name), *self.files(self.runs(name), *PAGE_FILES)]
             files += self._test_texts(name)
             if "parsing" in self.entry(name).tables:
-                files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
-            files += self._drawings(name) if made else []
+                files += self.files(self.runs(name, induced="distances"), "parse.json", "parse_counts.json")
+            files += () if self.config.partial else self.drawings(name)
         return files
 
     def _test_texts(self, experiment: str) -> list[str]:
         """The plain text of an experiment's test sets, beside which a page shows translations."""
-        entry = self.entry(experiment)
-        paths = [
-            filled(f"{PAIR}/text/test.{language}", direction, corpus=entry.corpus)
-            for direction in entry.directions
-            for language in sides(direction)
-        ]
-        return self.available(paths)
+        return self.available(
+            filled(f"{PAIR}/text/test.{language}", **run.wildcards)
+            for run in self.runs(experiment)
+            for language in (run.source, run.target)
+        )
 
     def page_spec(self, page: str) -> str:
-        parts = [self._experiment_part(name) for name in self._page_experiments(page)]
+        experiments = self._page_experiments(page)
+        parts = [self._experiment_part(name) for name in experiments]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
         titles = [part["title"] for part in parts]
         target = page.removeprefix("report").removeprefix("-") or "all targets"
         title = " · ".join(titles) if len(titles) <= 3 else target
-        contrasts = self._page_contrasts(self._page_experiments(page))
+        contrasts = self._page_contrasts(experiments)
         return as_json(
             {"title": f"Report: {title}", "figures": [METHOD], "experiments": parts, "contrasts": contrasts}
         )
@@ -301,9 +332,10 @@ class Targets:
             bleu = {"rival": first, "metric": "sacrebleu"}
             gains = {system: self._published_gains(entry.corpus, system, first) for system in others}
             tests = [{"system": system, **bleu, "gain": gains[system]} for system in others]
-            if "parsing" in entry.tables and any(self.gold_trees(name, one) for one in entry.directions):
+            if "parsing" in entry.tables:
                 trees = {"rival": "right-branching", "trivial": True, "metric": "f1_words"}
-                tests += [{"system": system, **trees} for system in self.inducing(name)]
+                parsed = (run.system for run in self.runs(name) if runs.is_parsed(self.config, run))
+                tests += [{"system": system, **trees} for system in dict.fromkeys(parsed)]
             new = {"corpus": entry.corpus, "experiments": [], "contrasts": []}
             part = found.setdefault(entry.corpus, new)
             part["experiments"].append(name)
@@ -320,19 +352,21 @@ class Targets:
                     gains[direction] = round(ours.mean - theirs.mean, 2)
         return gains
 
+    def _page_targets(self, page: str) -> list[str]:
+        """results/report.html shows those of `targets`, report-NAME.html NAME."""
+        return [page.removeprefix("report-")] if page != "report" else [*self.config.targets]
+
     def _page_experiments(self, page: str) -> list[str]:
-        """Experiments on a page: results/report.html shows those of `targets`, report-NAME.html of NAME."""
-        names = [page.removeprefix("report-")] if page != "report" else self.config.targets
-        return list(dict.fromkeys(name for target in names for name in self.config.own_experiments(target)))
+        shown = (runs.parts(self.config, target)[0] for target in self._page_targets(page))
+        return list(dict.fromkeys(chain(*shown)))
 
     def _page_benchmarks(self, page: str) -> list[str]:
         """Benchmark tables on a page: results/report.html also shows those that were built before."""
-        names = [page.removeprefix("report-")] if page != "report" else self.config.targets
-        listed = dict.fromkeys(table for name in names for table in self.config.tables_of(name))
+        shown = dict.fromkeys(chain(*(runs.parts(self.config, name)[1] for name in self._page_targets(page))))
         if page != "report":
-            return [table for table in listed if table in self.benchmark_tables]
+            return [name for name in shown if name in self.benchmark_tables]
         whole = [name for name in self.benchmark_tables if name in self.config.tables]
-        return [name for name in whole if name in listed or self.exists(table_file(name))]
+        return [name for name in whole if name in shown or self.exists(table_file(name))]
 
     def _experiment_part(self, name: str) -> dict[str, Any]:
         entry = self.entry(name)
@@ -342,7 +376,7 @@ class Targets:
             "corpus": entry.corpus,
             "directions": entry.directions,
             "systems": self.labels(entry.systems),
-            "seeds": self.config.experiment_seeds(name),
+            "seeds": entry.seeds or self.config.seeds,
             "tables": self.experiment_tables(name),
             "figures": self.figures(name),
             "pages": self.tree_pages(name),
@@ -358,7 +392,7 @@ class Targets:
             "corpus": table.benchmark,
             "directions": list(tasks),
             "systems": self.labels(system for system in table.systems if system in self.config.systems),
-            "seeds": self.config.benchmark_seeds(table.benchmark),
+            "seeds": self.config.benchmarks[table.benchmark].seeds or self.config.seeds,
             "tables": [table_file(name)],
             "figures": [],
             "metrics": {part: part.replace("_", ", ") for part in parts},

@@ -18,7 +18,7 @@ from typing import Any
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
-from synmask.pipeline.workflow.trainings import TRAININGS
+from synmask.pipeline.runs import TRAININGS
 
 TAIL = 16384  # bytes read from the end of a log
 LOG_LINES = 30  # lines shown of a failed job's log

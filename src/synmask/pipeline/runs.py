@@ -1,0 +1,344 @@
+"""The runs that a target asks for. Directions, tasks, systems and seeds are expanded here and nowhere else.
+
+A target is an experiment, a table, or a group of them. Rules, tables, figures, pages, `plan`, `doctor` and
+downloads are filters over the lists of this module.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Annotated, Any, ClassVar, NotRequired, get_args
+
+from pydantic import AfterValidator, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from synmask.pipeline.config.base import Metric, Parsing, sides
+from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.schema import Config
+from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, filled
+
+AVERAGE = "average"  # the column of a benchmark's table that has no runs of its own
+SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training, and all that is made of its model, by the wildcards of its folder.
+
+    Attributes:
+        rule: the rule that trains.
+        verb: the step that it calls.
+        settings: the method of `workflow.jobs.Jobs` that gives its settings.
+        guided: whether the model has a guide.
+        pattern: of its folder.
+    """
+
+    rule: ClassVar[str]
+    verb: ClassVar[str]
+    settings: ClassVar[str]
+    guided: ClassVar[bool] = True
+    pattern: ClassVar[Folder]
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}
+
+    @property
+    def folder(self) -> str:
+        return filled(self.pattern, **self.wildcards)
+
+    def file(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def folders(self, *free: str) -> str:
+        """The folders of trainings that take as long, as a pattern: of any seed, and any of `free`."""
+        known = {name: value for name, value in self.wildcards.items() if name not in {"seed", *free}}
+        return filled(self.pattern, **known)
+
+
+@dataclass(frozen=True)
+class Run(Training):
+    """A training for translation."""
+
+    rule = verb = "train"
+    settings = "run_settings"
+    pattern = RUN
+    corpus: str
+    source: str
+    target: str
+    system: str
+    seed: int
+
+    @property
+    def direction(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+@dataclass(frozen=True)
+class Predictor(Run):
+    """The training of the model that predicts a run's templates."""
+
+    rule, settings = "train_templates", "template_settings"
+    guided = False
+    pattern = PREDICTOR
+
+
+@dataclass(frozen=True)
+class Tuning(Training):
+    """A fine-tuning on a task. Those of all systems take as long."""
+
+    rule = verb = "finetune"
+    settings = "finetuning_settings"
+    pattern = TUNED
+    benchmark: str
+    task: str
+    system: str
+    seed: int
+
+    def folders(self, *free: str) -> str:
+        return super().folders("system", *free)
+
+
+@dataclass(frozen=True)
+class Pretraining(Training):
+    """The training of a RoBERTa's weights."""
+
+    rule = verb = "pretrain"
+    settings = "pretraining_settings"
+    pattern = WEIGHTS
+    weights: str
+
+
+@dataclass(frozen=True)
+class Continued(Pretraining):
+    """The training of weights that start from others."""
+
+    rule, verb = "continue_pretraining", "continue-pretraining"
+
+
+TRAININGS = {kind.rule: kind for kind in (Predictor, Run, Pretraining, Continued, Tuning)}  # by rule
+
+
+def training(rule: str, wildcards: Mapping[str, str]) -> Training:
+    """The training of a rule's job."""
+    kind = TRAININGS[rule]
+    return kind(*(field.type(wildcards[field.name]) for field in fields(kind)))
+
+
+class Column(TypedDict):
+    """A column of a table, with its runs: of a direction of a corpus, or of a part of a task.
+
+    Attributes:
+        column: the direction, or the column's name in a benchmark's table.
+        group: the heading above the columns of one of several corpora.
+        runs: system → seeds, in the order of rows.
+        task, part: of a benchmark; None for the average of its tasks.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    corpus: str
+    column: str
+    group: str
+    runs: dict[str, list[int]]
+    task: NotRequired[str | None]
+    part: NotRequired[str]
+
+
+def _with_part(column: Column) -> Column:
+    if column.get("task") and "part" not in column:
+        raise ValueError("a task needs its part")
+    return column
+
+
+class TableSpec(TypedDict):
+    """All that a table depends on besides the runs themselves.
+
+    Attributes:
+        sweep: whether the validation set chooses among the rows.
+        baseline: the system that significance is tested against (the first one), if it is run.
+        rows: name and label of each system.
+        files: the files read from each run.
+        notes: why a column has no runs.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    title: str
+    metrics: Annotated[list[Metric], Field(min_length=1)]
+    sweep: bool
+    baseline: str | None
+    rows: Annotated[list[tuple[str, str]], Field(min_length=1)]
+    columns: Annotated[list[Annotated[Column, AfterValidator(_with_part)]], Field(min_length=1)]
+    files: list[str]
+    notes: list[str]
+
+
+def expected_runs(spec: TableSpec) -> list[dict[str, Any]]:
+    """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
+    return [
+        {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
+        for column in spec["columns"]
+        for system, _ in spec["rows"]
+        for seed in column["runs"].get(system, ())
+    ]
+
+
+# ---- of a target -------------------------------------------------------------------------------------------
+
+
+def parts(config: Config, target: str) -> tuple[list[str], list[str]]:
+    """The experiments and the tables that a target builds.
+
+    These are its own, and the tables whose experiments are all among them.
+    """
+    entry = config.experiments.get(target)
+    names = entry if isinstance(entry, list) else [target]
+    experiments = [name for name in names if name in config.experiments]
+    listed = [name for name in names if name in config.all_tables]
+    covered = [
+        name
+        for name, table in config.tables.items()
+        if table.experiments and {*table.experiments} <= {*experiments}
+    ]
+    return experiments, list(dict.fromkeys([*listed, *covered]))
+
+
+def of_target(config: Config, target: str) -> list[Run | Tuning]:
+    """Every run that a target shows, once."""
+    experiments, tables = parts(config, target)
+    runs = [run for name in experiments for run in of_experiment(config, name)]
+    runs += [run for name in tables for run in of_columns(columns(config, config.all_tables[name]))]
+    return list(dict.fromkeys(runs))
+
+
+def trainings(config: Config, targets: Iterable[str]) -> list[Training]:
+    """Every training that targets need, once: first for translation, each after those it starts from."""
+    shown = [run for target in targets for run in of_target(config, target)]
+    shown.sort(key=lambda run: isinstance(run, Tuning))
+    return list(dict.fromkeys(training for run in shown for training in (*_before(config, run), run)))
+
+
+def _before(config: Config, run: Run | Tuning) -> Iterator[Training]:
+    """The trainings that a run starts from."""
+    if isinstance(run, Tuning):
+        benchmark = config.benchmarks[run.benchmark]
+        yield from _pretraining(config, benchmark.weights_of.get(run.system, benchmark.weights))
+    elif config.systems[run.system].kind.templates:
+        yield Predictor(run.corpus, run.source, run.target, run.system, run.seed)
+
+
+def _pretraining(config: Config, weights: str) -> Iterator[Pretraining]:
+    """The training of a RoBERTa that is not published, after that of the one it continues."""
+    entry = config.weights[weights]
+    if entry.continued:
+        yield from _pretraining(config, entry.continued.weights)
+        yield Continued(weights)
+    elif entry.pretrain:
+        yield Pretraining(weights)
+
+
+# ---- of an experiment --------------------------------------------------------------------------------------
+
+
+def of_experiment(config: Config, name: str) -> list[Run]:
+    """The runs of an experiment, by direction, system and seed."""
+    entry = config.plain_experiments[name]
+    keys = product(entry.directions, entry.systems, entry.seeds or config.seeds)
+    return [Run(entry.corpus, *sides(direction), system, seed) for direction, system, seed in keys]
+
+
+def induces(config: Config, run: Run, syntax: str = "distances") -> bool:
+    """Whether a run's system induces distances (trees), or "heads", too (P_D)."""
+    return syntax in config.systems[run.system].kind.induces
+
+
+def is_parsed(config: Config, run: Run) -> bool:
+    """Whether a run induces trees that can be compared with gold trees."""
+    return induces(config, run) and config.gold_trees(run.corpus, "valid", run.source) is not None
+
+
+# ---- of a table --------------------------------------------------------------------------------------------
+
+
+def tables(config: Config) -> dict[str, Table]:
+    """All tables: one of each experiment with `translation` among its tables, and the entries of `tables`."""
+    shown = {n: entry for n, entry in config.plain_experiments.items() if "translation" in entry.tables}
+    return {name: _own_table(name, entry) for name, entry in shown.items()} | config.all_tables
+
+
+def _own_table(name: str, entry: Experiment) -> Table:
+    """An experiment's own table: its systems, with those that only papers report after the first."""
+    first, *others = entry.systems
+    table = Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
+    return table.model_copy(update={"metrics": SWEPT}) if entry.sweep else table
+
+
+def scores_trees(table: Table) -> bool:
+    """Whether a table shows the scores of trees, and nothing else."""
+    return bool({*table.metrics} & {*get_args(Parsing)})
+
+
+def columns(config: Config, table: Table) -> list[Column]:
+    """The columns of a table, with the runs that it reads."""
+    return _of_tasks(config, table) if table.benchmark else _of_experiments(config, table)
+
+
+def of_columns(shown: Iterable[Column]) -> list[Run | Tuning]:
+    """The runs of columns, in their order, once; trivial baselines have none."""
+    runs: dict[Run | Tuning, None] = {}
+    for column in shown:
+        trained = ((system, seed) for system, seeds in column["runs"].items() for seed in seeds)
+        for system, seed in trained:
+            if "task" not in column:
+                runs[Run(column["corpus"], *sides(column["column"]), system, seed)] = None
+            elif system not in BASELINES:
+                runs[Tuning(column["corpus"], column["task"], system, seed)] = None
+    return [*runs]
+
+
+def _of_experiments(config: Config, table: Table) -> list[Column]:
+    """A column per corpus and direction, with the runs of all experiments; of trees, those that have some."""
+    groups: dict[tuple[str, str], str] = {}
+    seeds: dict[tuple[str, str, str], set[int]] = {}
+    for name in table.experiments:
+        entry = config.plain_experiments[name]
+        for direction in entry.directions:
+            groups.setdefault((entry.corpus, direction), entry.title)
+        for run in of_experiment(config, name):
+            if not scores_trees(table) or is_parsed(config, run):
+                seeds.setdefault((run.corpus, run.direction, run.system), set()).add(run.seed)
+    several = len({corpus for corpus, _ in groups}) > 1
+    return [
+        {
+            "corpus": corpus,
+            "column": direction,
+            "group": title if several else "",
+            "runs": {
+                system: sorted(seeds[corpus, direction, system])
+                for system in table.systems
+                if (corpus, direction, system) in seeds
+            },
+        }
+        for (corpus, direction), title in groups.items()
+    ]
+
+
+def _of_tasks(config: Config, table: Table) -> list[Column]:
+    """A column per task (two for MNLI), and their average if the table has all tasks.
+
+    The trivial baselines have one run, with seed 0.
+    """
+    seeds = list(config.benchmarks[table.benchmark].seeds or config.seeds)
+    runs = {system: seeds for system in table.systems if system in config.systems}
+    runs |= {name: [0] for name in BASELINES}
+    shown: list[Column] = [
+        {"corpus": table.benchmark, "column": column, "group": "", "task": task, "part": part, "runs": runs}
+        for task, entry in config.tasks_of(table).items()
+        for part, column in zip(entry.parts, entry.columns, strict=True)
+    ]
+    if table.tasks is None:
+        average = {"corpus": table.benchmark, "column": AVERAGE, "group": "", "task": None, "runs": {}}
+        shown.append(average)
+    return shown
