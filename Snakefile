@@ -5,13 +5,6 @@ min_version("9.27")
 
 
 include: "workflow/rules/readable.smk"
-
-
-for path in project_files():
-
-    configfile: path
-
-
 include: "workflow/rules/common.smk"
 
 

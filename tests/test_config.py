@@ -27,13 +27,14 @@ def values():
 
 def refused(values):
     with pytest.raises(UserError) as error:
-        load(values, FILES)
+        load(values)
+    assert re.match(r"(--config|\S+\.yaml(, line \d+)?): \S.*", str(error.value)), str(error.value)
     assert "\n" not in str(error.value)
-    return str(error.value).removeprefix(f"{FILES[-1]}: ")
+    return str(error.value)
 
 
 def test_the_papers_settings(values):
-    config = load(values, FILES)
+    config = load(values)
     iwslt = config.run_settings("iwslt14", "de-en", "grammar").plain()
     assert iwslt["model"] == {
         "encoder_layers": 6, "decoder_layers": 6, "embed_dim": 512, "ffn_dim": 1024, "heads": 4,
@@ -54,7 +55,7 @@ def test_the_papers_settings(values):
 
 
 def test_the_other_papers_options(values):
-    config = load(values, FILES)
+    config = load(values)
 
     def options(corpus, direction, system):
         return config.run_settings(corpus, direction, system).plain()["system"]["options"]
@@ -67,7 +68,7 @@ def test_the_other_papers_options(values):
 
 
 def test_every_experiments_runs_have_settings(values):
-    config = load(values, FILES)
+    config = load(values)
     for experiment in config.plain_experiments.values():
         for direction in experiment.directions:
             for system in experiment.systems:
@@ -75,7 +76,7 @@ def test_every_experiments_runs_have_settings(values):
 
 
 def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
-    config = load(values, FILES)
+    config = load(values)
     small, large = config.corpora["multi30k-small"], config.corpora["multi30k"]
     assert small.sha256 == large.sha256
     assert small.text == large.text
@@ -101,7 +102,7 @@ def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
         "title": "Mine", "corpus": "mine", "directions": ["deu-en-GB"], "systems": ["transformer", "grammar", "pascal"],
         "tables": ["translation", "parsing"],
     }  # fmt: skip
-    config = load(values, FILES)
+    config = load(values)
     assert config.raw_files("mine", "train", "en-GB")[0] == "train.en-GB"
     assert config.parses("mine", "train", "deu")["trees"] == "results/mine/deu-en-GB/syntax/train.deu.trees"
     assert config.corenlp_jars("deu") == config.corenlp_jars("de") != config.corenlp_jars("en-GB")
@@ -114,7 +115,7 @@ def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
 )
 def test_a_based_on_corpus_may_have_other_files_of_the_same_source(values, changes):
     values["corpora"]["mine"] = {"based_on": "multi30k", **changes}
-    config = load(merge(values, {}), FILES)
+    config = load(merge(values, {}))
     assert config.corpora["mine"].download == "multi30k"
     assert config.origin("multi30k", "train.de.gz")[1] == config.corpora["multi30k"].sha256["train.de.gz"]
 
@@ -123,7 +124,7 @@ def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
     name = "test_2017_flickr.de.gz"
     options = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
     values["corpora"]["mine"] = {"based_on": "multi30k", **options}
-    url, checksum = load(values, FILES).origin("multi30k", name)
+    url, checksum = load(values).origin("multi30k", name)
     assert url.endswith(f"/{name}")
     assert checksum == "0" * 64
 
@@ -136,7 +137,7 @@ def test_a_based_on_corpus_may_have_several_test_sets(values):
         "files": {"test": {"new": sets["new"]}},
         "pairs": {"test": 7},
     }
-    config = load(values, FILES)
+    config = load(values)
     mine, less = config.corpora["mine"], config.corpora["less"]
     assert (mine.test_sets, less.test_sets) == (["old", "new"], ["new"])
     assert config.corpora["multi30k"].test_sets == []
@@ -156,7 +157,7 @@ OWN = {"files": {split: f"mine/{split}.{{language}}" for split in SPLITS}}
 def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(values, base):
     values["corpora"][base]["sentence"] = 7
     values["corpora"]["mine"] = {"based_on": base, "languages": ["de", "en"], **OWN}
-    config = load(values, FILES)
+    config = load(values)
     mine, other = config.corpora["mine"], config.corpora[base]
     assert (mine.text, other.text == Text()) == (Text(), False)
     assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
@@ -174,7 +175,7 @@ def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
     }
     values["experiments"] = {"demo": values["experiments"]["demo"]}
     values["tables"] = {}
-    config = load(values, FILES)
+    config = load(values)
     assert config.corpora["other"].trees == {"valid": "gold/v.{language}"}
     assert config.corpora["mine"].trees == {}
 
@@ -182,17 +183,17 @@ def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
 def test_a_generated_corpus_may_be_based_on_one_with_files(values):
     generate = {"seed": 1, "train": 20, "valid": 5, "test": 5}
     values["corpora"]["mine"] = {"based_on": "multi30k", "languages": ["de", "en"], "generate": generate}
-    mine = load(values, FILES).corpora["mine"]
+    mine = load(values).corpora["mine"]
     assert (mine.files, mine.url, mine.pairs) == (None, None, {})
 
 
 def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
-    before = load(values, FILES).origin("multi30k", "train.de.gz")
+    before = load(values).origin("multi30k", "train.de.gz")
     values["corpora"] = {
         "mine": {"based_on": "multi30k", "url": "https://example.org/x"},
         **values["corpora"],
     }
-    config = load(values, FILES)
+    config = load(values)
     assert config.origin("multi30k", "train.de.gz") == before
     assert config.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
     assert config.raw_files("mine", "train", "de") == ["data/mine/train.de.gz"]
@@ -214,13 +215,13 @@ def test_downloaded_files_have_no_folders(values):
 
 
 def test_settings_hold_nothing_that_does_not_change_a_training(values):
-    before = load(values, FILES)
+    before = load(values)
     values["systems"]["grammar"]["label"] = "another"
     values["corpora"]["demo"]["resources"]["threads"] = 7
     values["corpora"]["demo"]["training"]["average"] = 2
     values["corpora"]["demo"]["decoding"] = {"beam": 2}
     values["corpora"]["demo"]["training"]["mlm_weight"] = 0.9
-    after = load(values, FILES)
+    after = load(values)
 
     def same(system):
         run = ("demo", "de-en", system)
@@ -232,20 +233,20 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
 
 def test_a_systems_own_training_is_laid_over_the_corpus(values):
     def training(system):
-        return load(values, FILES).run_settings("nc11", "de-en", system).plain()["training"]
+        return load(values).run_settings("nc11", "de-en", system).plain()["training"]
 
     before = training("transformer")
     assert training("transformer-tuned") == before | {"attention_dropout": 0.2, "checkpoint": "best"}
     assert "checkpoint" not in before  # so that older runs keep their settings
     values["systems"]["transformer"]["training"] = {"batch": {"tokens": 100}, "checkpoint": "average"}
     assert training("transformer") == before | {"batch": before["batch"] | {"tokens": 100}}
-    assert load(values, FILES).training_of("nc11", "transformer").kept == 5
-    assert load(values, FILES).training_of("nc11", "transformer-tuned").kept == 1
+    assert load(values).training_of("nc11", "transformer").kept == 5
+    assert load(values).training_of("nc11", "transformer-tuned").kept == 1
 
 
 def test_a_systems_sizes_lie_over_its_corpus(values):
     values["systems"]["transformer-wide-small"]["model"] = {"ffn_dim": 300}
-    config = load(values, FILES)
+    config = load(values)
     small, wide = (
         config.run_settings("multi30k-small", "de-en", system).plain()["model"]
         for system in ("transformer", "transformer-wide-small")
@@ -255,12 +256,12 @@ def test_a_systems_sizes_lie_over_its_corpus(values):
     with pytest.raises(
         UserError, match=r"systems\.transformer-wide-small\.model\.width: unknown key 'width'"
     ):
-        load(values, FILES)
+        load(values)
 
 
 def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
     """studies/multi30k/README.md: the control of `grammar` on Multi30k."""
-    config = load(read_all(FILES), FILES)
+    config = load(read_all(FILES))
     small = config.model_of("multi30k-small", "transformer")
     wide = config.model_of("multi30k-small", "transformer-wide-small")
     layers = small.encoder_layers + small.decoder_layers
@@ -270,13 +271,13 @@ def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
 
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
     run, names = ("demo", "de-en", "st-nmt"), ("run_settings", "template_settings", "template_cut")
-    before = load(values, FILES)
+    before = load(values)
     plain = before.run_settings("demo", "de-en", "transformer")
     assert as_json(before.template_settings(*run)) == as_json(plain)
     assert before.template_cut(*run).plain() == {"ratio": 0.15, "least": 3, "most": 6}
     for options, changed in (({"without": 0.1}, {names[0]}), ({"least": 2}, {names[0], names[2]})):
         values["corpora"]["demo"]["options"] = {"st-nmt": {"de-en": options}}
-        after = load(values, FILES)
+        after = load(values)
         assert {
             name for name in names if getattr(after, name)(*run) != getattr(before, name)(*run)
         } == changed
@@ -370,9 +371,9 @@ def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
     (tmp_path / "mine.yaml").write_text("systems: {grammar: {labl: x}}\n")
     values = merge(values, read_yaml(tmp_path / "mine.yaml"))
     with pytest.raises(
-        UserError, match=r"mine\.yaml: systems\.grammar\.labl: unknown key 'labl'; did you mean"
+        UserError, match=r"mine\.yaml, line 1: systems\.grammar\.labl: unknown key 'labl'; did you mean"
     ):
-        load(values, [*FILES, tmp_path / "mine.yaml"])
+        load(values)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ def test_a_target_that_cannot_be_scored_here(values, monkeypatch, code):
     message = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
     assert f"experiments.mine.directions: {message}" in refused(values)
     monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: name)
-    load(values, FILES)
+    load(values)
 
 
 def sweep(values, setting, *tried, systems=("grammar",), **kwargs):
@@ -425,7 +426,7 @@ def test_config_yaml_shows_the_defaults_as_they_are(values):
 
 def test_a_sweep_adds_a_system_for_each_value(values):
     sweep(values, "mlm_weight", 0.1, 0.5, systems=("grammar", "grammar-mask"))
-    config = load(values, FILES)
+    config = load(values)
     names = ["grammar", "grammar-mask", "grammar-mlm-weight-0.1", "grammar-mlm-weight-0.5"]
     assert [*config.experiments["demo"].systems] == names
     runs = [config.run_settings("demo", "de-en", name).plain() for name in names]
@@ -437,7 +438,7 @@ def test_a_sweep_adds_a_system_for_each_value(values):
 def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
     values["corpora"]["demo"]["options"] = {"pascal": {"de-en": {"heads": 2}}}
     sweep(values, "options.sigma", 2, 3, systems=("pascal",), tables=["translation"])
-    config = load(values, FILES)
+    config = load(values)
     swept = [config.options("demo", "de-en", f"pascal-sigma-{n}") for n in (2, 3)]
     assert [(options.heads, options.sigma) for options in swept] == [(2, 2), (2, 3)]
 
@@ -446,7 +447,7 @@ def test_a_sweep_wins_over_the_corpus_option_that_it_varies(values):
     options = {"de-en": {"heads": 2}, "en-de": {"heads": 1, "ignore": 0.4}}
     values["corpora"]["demo"]["options"] = {"pascal": options}
     sweep(values, "options.heads", 3, 4, systems=("pascal",), tables=["translation"])
-    config = load(values, FILES)
+    config = load(values)
     names = ("pascal", "pascal-heads-3", "pascal-heads-4")
     runs = {way: [config.options("demo", way, name) for name in names] for way in options}
     assert {way: [run.heads for run in found] for way, found in runs.items()} == {
@@ -460,11 +461,11 @@ def test_a_swept_guide_has_no_option_of_another(values):
     values["systems"]["bare"] = {"guide": "pascal"}
     values["corpora"]["demo"]["options"] = {"bare": {"de-en": {"sigma": 2.0}}}
     sweep(values, "guide", "distance", systems=("bare",), tables=["translation"])
-    assert load(values, FILES).varied("demo", "de-en")["bare-guide-distance"]["system.guide"] == "distance"
+    assert load(values).varied("demo", "de-en")["bare-guide-distance"]["system.guide"] == "distance"
 
 
 def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on(values):
-    config = load(values, FILES)
+    config = load(values)
     trained = config.weights["roberta-base-synclm"].continued.parses
     for task in ("cola", "rte", "mrpc", "sts-b"):
         parses = {part: config.task_parses("glue", task, part) for part in ("train", "dev", "test")}
@@ -488,15 +489,15 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
 
 def test_a_training_depends_on_the_decoding_of_its_corpus_if_it_decodes(values):
     values["corpora"]["demo"]["decoding"] = {"beam": 2}
-    assert "decoding" not in load(values, FILES).run_settings("demo", "de-en", "grammar").plain()
+    assert "decoding" not in load(values).run_settings("demo", "de-en", "grammar").plain()
     values["corpora"]["demo"].setdefault("training", {})["validate_bleu"] = 1
-    run = load(values, FILES).run_settings("demo", "de-en", "grammar").plain()
+    run = load(values).run_settings("demo", "de-en", "grammar").plain()
     assert run["decoding"]["beam"] == RunSettings.model_validate(run).decoding.beam == 2
 
 
 def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
     values["benchmarks"]["glue"]["folder"] = "mine/"
-    jobs = Jobs(load(values, FILES))
+    jobs = Jobs(load(values))
     found = {
         part: jobs.task_sources(Wildcards(fromdict={"benchmark": "glue", "task": "mnli", "part": part}))
         for part in ("train", "dev_matched", "test_matched", "ax")
@@ -507,7 +508,7 @@ def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
 
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
-    config = load(values, FILES)
+    config = load(values)
     runs = config.varied("demo", "de-en")
     assert [*runs] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
     assert [run["training.dropout"] for run in runs.values()] == [0.1, 0.2, 0.3]
@@ -515,7 +516,7 @@ def test_a_training_key_can_be_swept(values):
 
 def test_only_numbers_have_a_figure(values):
     sweep(values, "options.bpe", "concatenate", systems=("grammar", "grammar-nobpe"))
-    config = load(values, FILES)
+    config = load(values)
     assert "grammar-bpe-concatenate" in config.experiments["demo"].systems
 
 

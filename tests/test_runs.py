@@ -25,7 +25,7 @@ def targets(values):
     """The targets of `values`, as they are when it is called."""
 
     def targets():
-        config = load(values, FILES)
+        config = load(values)
         return Targets(config, read_published(config.published))
 
     return targets
@@ -93,7 +93,7 @@ def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(spec_of):
 
 
 def test_the_mlm_weight_is_searched_in_each_direction(values):
-    config = load(values, FILES)
+    config = load(values)
     for corpus, weights_of_corpus in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
         for direction in config.plain_experiments[corpus].directions:
             runs = config.varied(f"sweep-mlm-weight-{corpus}", direction).values()
@@ -176,7 +176,7 @@ def test_seeds_of_experiments_on_one_corpus_are_united(values, spec_of):
 
 
 def test_targets_build_tables(values):
-    config = load(values, FILES)
+    config = load(values)
     assert parts(config, "demo") == (["demo"], ["demo-cost"])
     assert parts(config, "iwslt14") == (["iwslt14"], ["parsing"])
     assert parts(config, "glue") == ([], ["glue"])
@@ -187,7 +187,7 @@ def test_targets_build_tables(values):
 
 
 def test_trainings_come_once_and_after_those_they_start_from(values):
-    config = load(values, FILES)
+    config = load(values)
     jobs = trainings(config, ["glue", "multi30k-small-all", "nlu-demo-all"])
     assert len(jobs) == len({job.folder for job in jobs})
     place = {job.folder: number for number, job in enumerate(jobs)}
@@ -199,7 +199,7 @@ def test_trainings_come_once_and_after_those_they_start_from(values):
 
 
 def test_the_training_of_a_job_has_its_folder(values):
-    for job in trainings(load(values, FILES), ["multi30k-small-all", "nlu-demo-all"]):
+    for job in trainings(load(values), ["multi30k-small-all", "nlu-demo-all"]):
         assert TRAININGS[job.rule] is type(job)
         assert training(job.rule, job.wildcards) == job
     assert {kind.verb for kind in TRAININGS.values()} == {*STEPS["Training"]}

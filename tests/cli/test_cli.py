@@ -265,7 +265,7 @@ def test_a_plan_and_a_dry_run_say_the_same_hours(capsys, monkeypatch):
         ("train", {"corpus": "multi30k-small", "source": "de", "target": "en", "system": system, "seed": "1"})
         for system in ("transformer", "grammar")
     ]
-    config = load(read_all(project_files()), project_files())
+    config = load(read_all(project_files()))
     assert of_jobs(config, jobs).removesuffix(": see synmask plan") in output
 
 

@@ -36,7 +36,7 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("mirrors: {multi30k: nowhere, corenlp: nowhere}\n")
-    config = load(read_all(project_files(ROOT)), [])
+    config = load(read_all(project_files(ROOT)))
     for path in map(Path, Targets(config, read_published(config.published)).downloads("multi30k-small")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -48,7 +48,7 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
 def test_what_is_licensed_is_named(tmp_path):
     def files(**mirrors):
         values = read_all(project_files(ROOT)) | {"mirrors": mirrors, "data_dir": str(tmp_path)}
-        return [line for line in doctor._files(load(values, []), ["aspec"]) if "mirrors" in line[1]]
+        return [line for line in doctor._files(load(values), ["aspec"]) if "mirrors" in line[1]]
 
     todo = "aspec is licensed and cannot be downloaded: get dev.txt, test.txt, train.txt, "
     assert files() == [("licensed data", todo + "then set `mirrors: {aspec: FOLDER}` in config.yaml")]
@@ -101,7 +101,7 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
     def findings(mem_mb, gpus=0):
         values = read_all(project_files(ROOT))
         values["corpora"]["demo"]["resources"] |= {"mem_mb": mem_mb, "gpus": gpus}
-        return dict(doctor._cluster(load(values, []), ["demo"], job=False))
+        return dict(doctor._cluster(load(values), ["demo"], job=False))
 
     good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
     assert findings(3000) == dict.fromkeys(good, "")
@@ -126,7 +126,7 @@ def test_what_slurm_says_is_shown(monkeypatch, tmp_path):
     )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(slurm, "check_commands", lambda: None)
-    found = dict(doctor._cluster(load(read_all(project_files(ROOT)), []), [], job=True))
+    found = dict(doctor._cluster(load(read_all(project_files(ROOT))), [], job=True))
     assert found["partition gpu"] == "error: no such account; Sorry; change slurm.local.yaml"
     assert found["a node sees this folder"].startswith("exit code 1; ")
     command(tmp_path, "sbatch", "exec sleep 9")

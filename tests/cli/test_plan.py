@@ -21,7 +21,7 @@ FILES = project_files(ROOT)
 def configuration(change=lambda values: None):
     values = read_all(FILES)
     change(values)
-    return load(values, FILES)
+    return load(values)
 
 
 def test_trainings_are_those_of_the_experiments(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
-from synmask.pipeline.config.yaml_source import read_yaml
+from synmask.pipeline.config.yaml_source import of_command_line, read_yaml
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def small(tmp_path_factory):
     values["tables"]["nlu-demo"]["systems"] = ["roberta", "roberta-grammar"]
     path = tmp_path_factory.mktemp("small") / "config.yaml"
     path.write_text(yaml.safe_dump(values, sort_keys=False))
-    load(read_yaml(path), [path])
+    load(read_yaml(path))
     return path, read_yaml(path)
 
 
@@ -75,7 +75,7 @@ def replaced(values, path, *value):
 def refusal(path, values):
     """The one line that says what is wrong, None if nothing is."""
     try:
-        load(values, [path])
+        load(values)
     except UserError as error:
         message = str(error)
         assert "\n" not in message
@@ -251,7 +251,7 @@ NOBODY_MEANS = [
 def test_what_nobody_can_mean(small, over):
     path, values = small
     line = refusal(path, merge(values, over))
-    assert line.startswith((f"{path}: ", "--config: "))
+    assert line.startswith((f"{path}, line ", "--config: "))
     assert any(str(key) in line for place in leaves(over) for key in place)
 
 
@@ -276,19 +276,19 @@ def test_a_password_in_a_url_is_refused_and_not_said(small, login, place):
 
 
 def test_variables_in_paths_are_expanded(small, monkeypatch):
-    path, values = small
+    _, values = small
     monkeypatch.setenv("SCRATCH", "/scratch/me")
     monkeypatch.setenv("HOME", "/home/me")
     over = {"data_dir": "${SCRATCH}/data", "mirrors": {"multi30k": "~/m", "corenlp": "$SCRATCH/m"}}
-    config = load(merge(values, over), [path])
+    config = load(merge(values, over))
     assert config.data_dir == "/scratch/me/data"
     assert config.mirrors == {"multi30k": "/home/me/m", "corenlp": "/scratch/me/m"}
-    load(merge(values, {"corpora": {"multi30k": {"url": "http://[::1]:80/x"}}}), [path])
+    load(merge(values, {"corpora": {"multi30k": {"url": "http://[::1]:80/x"}}}))
 
 
 def test_the_file_is_that_of_the_key(small, tmp_path):
     """In the file where the value in force stands; a missing key's is its section's; an inherited one's its own."""
-    path, values = small
+    _, values = small
     mine, second = tmp_path / "mine.yaml", tmp_path / "second.yaml"
 
     def message_of(*texts, config=None):
@@ -297,50 +297,54 @@ def test_the_file_is_that_of_the_key(small, tmp_path):
             file.write_text(text)
             given = merge(given, read_yaml(file))
         with pytest.raises(UserError) as error:
-            load(merge(given, config or {}), [path, mine, second][: len(texts) + 1])
+            load(merge(given, of_command_line(config or {})))
         return str(error.value)
 
-    assert message_of("# mine\ntraining:\n  lr: -1\n").startswith(f"{mine}: training.lr: must be above 0")
-    assert message_of("training: {lr: -1}", "seeds: [1]").startswith(f"{mine}: training.lr")
-    assert message_of("training: {lr: 1}", "training: {lr: -1}").startswith(f"{second}: training.lr")
+    assert message_of("# mine\ntraining:\n  lr: -1\n").startswith(
+        f"{mine}, line 3: training.lr: must be above 0"
+    )
+    assert message_of("training: {lr: -1}", "seeds: [1]").startswith(f"{mine}, line 1: training.lr")
+    assert message_of("training: {lr: 1}", "training: {lr: -1}").startswith(f"{second}, line 1: training.lr")
     assert message_of("training: {lr: 1}", config={"training": {"lr": -1}}).startswith(
         "--config: training.lr"
     )
     new = "experiments:\n  new: {corpus: demo}\n"
-    assert message_of(new).startswith(f"{mine}: experiments.new.title: this key is missing")
-    assert message_of("systems: {grammar: {guide: gramar}}").startswith(f"{mine}: systems.grammar.guide")
+    assert message_of(new).startswith(f"{mine}, line 2: experiments.new.title: this key is missing")
+    assert message_of("systems: {grammar: {guide: gramar}}").startswith(
+        f"{mine}, line 1: systems.grammar.guide"
+    )
     inherited = message_of("corpora: {multi30k-small: {bpe: {merges: 5}}, multi30k: {pairs: {test: -1}}}")
-    assert inherited.startswith(f"{mine}: corpora.multi30k.pairs.test: must be above 0")
+    assert inherited.startswith(f"{mine}, line 1: corpora.multi30k.pairs.test: must be above 0")
     assert message_of("seeds: [1]", config={"corpora": {"demo": {"sentence": -1}}}).startswith(
         "--config: corpora.demo.sent"
     )
-    assert message_of("corpora: {demo: {files: {}}}").startswith(f"{mine}: corpora.demo: give one of")
+    assert message_of("corpora: {demo: {files: {}}}").startswith(f"{mine}, line 1: corpora.demo: give one of")
     assert message_of(
         "training: {average: 6}", "decoding: {beam: 2}", config={"corpora": {"demo": {"files": {}}}}
     ).startswith("--config: corpora.demo: give one of")
 
 
 def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):
-    path, values = small
+    _, values = small
     (tmp_path / "mine.yaml").write_text(
         "decoding: {beam: 0}\nbenchmarks: {nlu-demo: {finetuning: {dropout: 2}}}\n"
     )
     for section, message in (
-        ("decoding", "decoding.beam"),
-        ("benchmarks", "benchmarks.nlu-demo.finetuning.dropout"),
+        ("decoding", "line 1: decoding.beam"),
+        ("benchmarks", "line 2: benchmarks.nlu-demo.finetuning.dropout"),
     ):
         over = {section: read_yaml(tmp_path / "mine.yaml")[section]}
         with pytest.raises(UserError) as error:
-            load(merge(values, over), [path, tmp_path / "mine.yaml"])
-        assert str(error.value).startswith(f"{tmp_path}/mine.yaml: {message}: must be")
+            load(merge(values, over))
+        assert str(error.value).startswith(f"{tmp_path}/mine.yaml, {message}: must be")
 
 
 def test_trees_can_be_switched_off(small):
-    path, values = small
+    _, values = small
     over = {"corpora": {"multi30k-small": {"trees": None}}}
-    assert load(values, [path]).gold_trees("multi30k-small", "valid", "de")
-    assert load(merge(values, over), [path]).gold_trees("multi30k-small", "valid", "de") is None
-    assert load(merge(values, over), [path]).gold_trees("multi30k", "valid", "de")
+    assert load(values).gold_trees("multi30k-small", "valid", "de")
+    assert load(merge(values, over)).gold_trees("multi30k-small", "valid", "de") is None
+    assert load(merge(values, over)).gold_trees("multi30k", "valid", "de")
 
 
 @pytest.mark.parametrize(
@@ -351,7 +355,8 @@ def test_trees_can_be_switched_off(small):
         (b"a: 1\nb: [1\n", ", line 3: "),
         (b"a:\n\tb: 1\n", ", line 2: "),
         (b"a: 1\n? [x]\n: 2\n", ", line 2: "),
-        (b"a: 1\nb: 2001-99-99\n", ", line 2: "),
+        (b"a: 1\nb: !!int x\n", ", line 2: "),
+        (b"a: 1\n<<: [b]\n", ", line 2: "),
         (b"a: " + b"9" * 5000, ", line 1: "),
         (b"a: !!bool x", ", line 1: "),
         (b"a: !!python/object/apply:os.system [ls]", ", line 1: "),
@@ -373,7 +378,7 @@ def test_aliases_of_themselves(tmp_path, small):
     path = tmp_path / "mine.yaml"
     path.write_text("training: &a {batch: *a}\ncorpora: {demo: {training: *a}}\n")
     with pytest.raises(UserError) as error:
-        load(merge(small[1], read_yaml(path)), [small[0], path])
+        load(merge(small[1], read_yaml(path)))
     assert "\n" not in str(error.value)
 
 
@@ -385,14 +390,14 @@ def test_merge_keys(tmp_path):
 
 
 def test_a_list_that_lacks_an_item_is_blamed_on_the_file_that_gives_it(small, tmp_path):
-    path, values = small
+    _, values = small
     mine = tmp_path / "mine.yaml"
     mine.write_text("seeds: [1]\ntraining:\n  adam_betas: [0.9]\n")
     with pytest.raises(UserError) as error:
-        load(merge(values, read_yaml(mine)), [path, mine])
-    assert str(error.value) == f"{mine}: training.adam_betas.1: this key is missing"
+        load(merge(values, read_yaml(mine)))
+    assert str(error.value) == f"{mine}, line 3: training.adam_betas.1: this key is missing"
 
 
 def test_a_long_value_is_shown_by_its_beginning():
     with pytest.raises(UserError, match=r"\(given: 'x{78}…\)"):
-        load({**read_all(project_files(ROOT)), "seeds": "x" * 200}, project_files(ROOT))
+        load({**read_all(project_files(ROOT)), "seeds": "x" * 200})

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def configure(over):
-    return load(merge(read_all(project_files(ROOT)), over), [])
+    return load(merge(read_all(project_files(ROOT)), over))
 
 
 def swept(systems, setting, *tried):

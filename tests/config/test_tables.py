@@ -43,7 +43,7 @@ def values():
 def test_faults_are_one_line(values, change, message):
     change(values)
     with pytest.raises(UserError) as error:
-        load(values, FILES)
+        load(values)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -52,10 +52,10 @@ def test_systems_that_read_words_need_a_parser_of_english(values):
     del values["corenlp"]["languages"]["en"]
     values["experiments"] = {"demo": values["experiments"]["demo"]}
     values["tables"] = {"glue-mlm": values["tables"]["glue-mlm"], "nlu-demo": values["tables"]["nlu-demo"]}
-    load(values, FILES)  # generated tasks have gold parses
+    load(values)  # generated tasks have gold parses
     values["tables"]["glue-mlm"]["systems"] = ["roberta", "sla"]
     message = (
         r"tables\.glue-mlm\.systems: a system here reads a parser's words, and corenlp\.languages has no 'en'"
     )
     with pytest.raises(UserError, match=message):
-        load(values, FILES)
+        load(values)

@@ -209,7 +209,7 @@ def queue():
 
 def _check_loaded(project):
     """Compare the functions of ours that the verbs entered that a project ran with their sources; the verbs."""
-    verbs, jobs = set(), Jobs(load(project.config, []))
+    verbs, jobs = set(), Jobs(load(project.config))
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
         verb, words = found["words"][1], " ".join(found["words"][2:])

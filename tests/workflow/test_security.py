@@ -40,7 +40,7 @@ def test_a_language_or_target_that_is_a_command_is_refused(project):
 def test_the_name_of_a_rule_is_refused(project, name):
     project.config["experiments"][name] = project.config["experiments"]["demo"]
     assert re.fullmatch(
-        rf"config\.yaml: experiments\.{name}: a rule has this name; take another", refused(project)
+        rf"config\.yaml, line \d+: experiments\.{name}: a rule has this name; take another", refused(project)
     )
 
 
@@ -59,7 +59,7 @@ def test_a_target_behind_configfile_is_told_its_place(project):
 def test_a_fault_in_a_file_laid_over_is_reported_for_that_file(project):
     (project.folder / "mine.yaml").write_text("seeds: [1]\ntraining: {lr: -1}\n")
     output = refused(project, "--configfile", "mine.yaml", "-n")
-    assert output == "mine.yaml: training.lr: must be above 0 (given: -1)"
+    assert output == "mine.yaml, line 2: training.lr: must be above 0 (given: -1)"
 
 
 def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):

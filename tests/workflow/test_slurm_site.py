@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.iocontainers import Wildcards
 
-from synmask.pipeline.config.blame import place
-from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
@@ -32,9 +31,9 @@ longest: 60
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("partion: x", "slurm.local.yaml: partion: unknown key 'partion'; did you mean 'partition'?"),
-        ("jobs: many", "slurm.local.yaml: jobs: must be a whole number (given: 'many')"),
-        ("partition: a b", "slurm.local.yaml: partition: must be a name (given: 'a b')"),
+        ("partion: x", "slurm.local.yaml, line 1: partion: unknown key 'partion'; did you mean 'partition'?"),
+        ("jobs: many", "slurm.local.yaml, line 1: jobs: must be a whole number (given: 'many')"),
+        ("partition: a b", "slurm.local.yaml, line 1: partition: must be a name (given: 'a b')"),
         ("[main]", "slurm.local.yaml: expected keys and values, found a list"),
     ],
 )
@@ -207,15 +206,15 @@ def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, re
 def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
     mine = tmp_path / "mine.yaml"
     files = [*project_files(ROOT), mine]
-    config = load(read_all(files[:-1]), files[:-1])
+    config = load(read_all(files[:-1]))
 
     def blamed(text, key="mem_mb"):
         mine.write_text(text)
-        return place((*config.resources_key("corpora", "demo"), key), read_all(files), files)
+        return set_in((*config.resources_key("corpora", "demo"), key), read_all(files))
 
     key, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
-    assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}"
-    assert blamed("resources: {gpus: 8}", "gpus") == f"{common} in {mine}"
+    assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}, line 1"
+    assert blamed("resources: {gpus: 8}", "gpus") == f"{common} in {mine}, line 1"
     assert blamed("seeds: [1]").startswith(key)
     assert str(mine) not in blamed("seeds: [1]")
 
@@ -243,7 +242,7 @@ def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime
 
 
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
-    jobs = Jobs(load(read_all(project_files(ROOT)), project_files(ROOT)))
+    jobs = Jobs(load(read_all(project_files(ROOT))))
     small, large = (Wildcards(fromdict={"corpus": name, "source": "de"}) for name in ("demo", "nc11"))
     assert jobs.preparing_minutes(small, "learn_bpe") == 3
     assert 20 < jobs.preparing_minutes(large, "learn_bpe") < 60

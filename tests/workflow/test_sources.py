@@ -39,7 +39,7 @@ def in_the_project(monkeypatch):
 
 @pytest.fixture(scope="module")
 def jobs():
-    return Jobs(load(read_all(project_files(PROJECT)), []))
+    return Jobs(load(read_all(project_files(PROJECT))))
 
 
 def behind(jobs, verb, **wildcards):

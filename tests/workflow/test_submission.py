@@ -105,7 +105,7 @@ def trained(glue, small_roberta, small_tuned):
     glue.config["weights"]["roberta-base"] = {"huggingface": "published"}
     shutil.copytree(glue.folder / "mirror", glue.folder / "data/glue")
     shutil.copytree(small_roberta(shape, SENTENCES, 10, std=0.3), weights)
-    jobs = Jobs(load(glue.config, []))
+    jobs = Jobs(load(glue.config))
     for task, entry in glue.config["benchmarks"]["glue"]["tasks"].items():
 
         def tuned(path, seed, task=task):

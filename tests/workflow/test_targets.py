@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def configure(monkeypatch):
     monkeypatch.chdir(ROOT)
-    return lambda over=(): load(merge(read_all(project_files()), dict(over)), [])
+    return lambda over=(): load(merge(read_all(project_files()), dict(over)))
 
 
 STUDY = read_yaml(ROOT / "studies/multi30k/config.yaml")

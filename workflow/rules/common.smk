@@ -9,13 +9,13 @@ from functools import cache, partial
 from inspect import signature
 from pathlib import Path
 
-from synmask.pipeline.config.blame import place, user_error
+from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.loading import load, project_files, read_published
-from synmask.pipeline.config.yaml_source import read_yaml
+from synmask.pipeline.config.loading import load, project_files, read_all, read_published, set_in, user_error
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
+from synmask.pipeline.config.yaml_source import of_command_line
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
@@ -28,25 +28,26 @@ from synmask.pipeline.workflow.targets import Targets, licensed
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
 
-# Each laid over those before it.
+# Each overrides those before it.
 FILES = [*project_files(), *workflow.overwrite_configfiles]
 FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 
 
 @contextmanager
-def ending_in_one_line(values=config, files=FILES):
-    """End with the fault of a user's file, and where it is."""
+def ending_in_one_line():
+    """End with a fault that the user can fix."""
     try:
         yield
-    except Fault as found:
-        sys.exit(str(user_error(found, values, files)))
     except UserError as error:
         sys.exit(str(error))
 
 
 with ending_in_one_line():
-    CONFIG = load(config, FILES)
+    # read here, and not by `configfile:`, which reads YAML 1.1: 010 as eight
+    VALUES = merge(read_all(FILES), of_command_line(workflow.config_settings.config))
+    CONFIG = load(VALUES)
     PUBLISHED = read_published(CONFIG.published)
+workflow.configfiles.extend(project_files())  # for `--report`, and archives of the workflow
 
 
 def is_there(path):
@@ -200,7 +201,7 @@ def training_hours():
 
 def is_set_in(wildcards, name):
     """The key of a job's resource, and the file that sets it."""
-    return place((*CONFIG.resources_key(*JOBS.entry(wildcards)), name), config, FILES)
+    return set_in((*CONFIG.resources_key(*JOBS.entry(wildcards)), name), VALUES)
 
 
 @cache
@@ -238,8 +239,8 @@ def check_free(target):
     """Stop when a rule has the name of an experiment or table."""
     if workflow.is_rule(target):
         section = "experiments" if target in CONFIG.experiments else "tables"
-        found = Fault((section, target), "a rule has this name; take another")
-        sys.exit(str(user_error(found, config, FILES)))
+        fault = Fault((section, target), "a rule has this name; take another")
+        sys.exit(str(user_error(fault, VALUES)))
 
 
 def shown(path, caption, category, of, **labels):

@@ -4,8 +4,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from synmask.pipeline.config.loading import project_files
-from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 from synmask.pipeline.provenance import check_code
 
@@ -27,7 +25,5 @@ for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
         )
 try:
     check_code(Path("src/synmask"))
-    for path in [*project_files(), *workflow.overwrite_configfiles]:
-        read_yaml(path)
 except UserError as error:
     sys.exit(str(error).removeprefix(f"{os.getcwd()}/"))

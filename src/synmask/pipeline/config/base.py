@@ -195,11 +195,13 @@ TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics that tables test aga
 
 
 def merge(base: Mapping, over: Mapping) -> dict:
-    """`base`, overridden by the keys of `over`, recursively."""
-    merged = dict(base)
-    for key, value in over.items():
-        nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(merged[key], value) if nested else value
+    """`base`, overridden by the keys of `over`, recursively; a key is the object that came last (`Key`)."""
+    merged: dict = {}
+    for key, last in {key: key for key in (*base, *over)}.items():
+        value = over[key] if key in over else base[key]
+        inner = base.get(key)
+        nested = key in over and isinstance(inner, Mapping) and isinstance(value, Mapping)
+        merged[last] = merge(inner, value) if nested else value
     return merged
 
 

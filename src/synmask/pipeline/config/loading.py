@@ -2,23 +2,22 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import WITH_JARS, Section, merge
-from synmask.pipeline.config.blame import COMMON, user_error
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.faults import Fault, check_known, nearest, validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.yaml_source import read_yaml
+from synmask.pipeline.config.yaml_source import place, read_yaml
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
 
-
+COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 # Keys that define a corpus' text; a corpus with a text of its own inherits none of them.
 TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "sentence")
 
@@ -45,23 +44,34 @@ def read_all(files: Iterable[str | Path]) -> dict[str, Any]:
     return values
 
 
-def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
-    """Check the merged configuration `values`.
-
-    Args:
-        files: its sources, each overriding those before it; they are read again to name the file of a fault.
-            The project's files end where the first one is repeated (`project_files`).
+def load(values: Mapping[str, Any]) -> Config:
+    """Check the configuration `values`, which were read and merged.
 
     Raises:
-        UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
+        UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry: one line that
+            names the file that sets the key last.
     """
-    files = [*map(str, files)]
+    inherited = values
     try:
-        return _checked(values)
-    except Fault as found:
-        raise user_error(found, values, files, _checked) from None
-    except RecursionError:
-        raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
+        inherited = _inherit(values)
+        config = validated(Config, inherited)
+        if not os.path.isfile(config.published):
+            raise Fault(("published",), f"{config.published}: no such file")
+        check(config, read_published(config.published))
+    except Fault as fault:
+        raise user_error(fault, inherited) from None
+    return config
+
+
+def user_error(fault: Fault, values: Mapping[str, Any]) -> UserError:
+    """The one line that says what is wrong, and in which file and key."""
+    return UserError(": ".join(filter(None, (*place(fault.path, values), str(fault)))))
+
+
+def set_in(path: Sequence[str], values: Mapping[str, Any]) -> str:
+    """Where the value at `path` is set, or inherited from: "`KEY` in FILE, line N"."""
+    where, key = place(path, _inherit(values))
+    return f"`{key}` in {where}"
 
 
 def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
@@ -76,7 +86,7 @@ def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[
             f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
         )
     values = read_all(files)
-    return load(values, files), values, files
+    return load(values), values, files
 
 
 def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
@@ -100,19 +110,6 @@ def check_named(config: Config, path: Path, kind: str, name: str) -> None:
     raise UserError(f"{path}: no {name!r} among the {kind}{near}")
 
 
-def _checked(values: Mapping[str, Any]) -> Config:
-    """The configuration of these values.
-
-    Raises:
-        Fault: the first that was found.
-    """
-    config = validated(Config, _inherit(values))
-    if not os.path.isfile(config.published):
-        raise Fault(("published",), f"{config.published}: no such file")
-    check(config, read_published(config.published))
-    return config
-
-
 def read_published(path: str | Path) -> Published:
     """Read and check published.yaml: see `read_section`."""
     return read_section(path, Published)
@@ -127,8 +124,8 @@ def read_section(path: str | Path, kind: type[S]) -> S:
     values = read_yaml(path)
     try:
         return validated(kind, values)
-    except Fault as found:
-        raise user_error(found, values, [path]) from None
+    except Fault as fault:
+        raise user_error(fault, values) from None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -141,9 +138,9 @@ def _inherit(values: Mapping[str, Any]) -> dict:
 
     Likewise benchmarks, and tasks from their benchmark.
     """
-    common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
+    common = {key: _mapping(values[key]) for key in values if key in COMMON}
     benchmarks, corpora = _mapping(values.get("benchmarks")), _mapping(values.get("corpora"))
-    shared = {"resources": common.get("resources", {})}
+    shared = {key: section for key, section in common.items() if key == "resources"}
     tasks = {name: _inherit_tasks(entry, shared) for name, entry in benchmarks.items()}
     whole = {name: _inherit_corpus(name, corpora, common, ()) for name in corpora}
     return {**values, **({"benchmarks": tasks} if tasks else {}), **({"corpora": whole} if whole else {})}
