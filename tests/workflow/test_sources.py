@@ -13,18 +13,19 @@ from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.workflow import essence
+from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.normalise import normalise_python, normalise_text
 from synmask.pipeline.workflow.sources import (
     BY_NAME,
+    IGNORED,
     OPTIONAL,
     ROOT,
-    UNCOUNTED,
     digest,
     imports,
+    is_ignored,
     path_of,
     sources,
-    uncounted,
 )
 
 PROJECT = Path(__file__).parents[2]
@@ -49,7 +50,7 @@ def behind(jobs, verb, **wildcards):
 
 
 def of(text):
-    return essence.of_python(ast.parse(text), uncounted)
+    return normalise_python(ast.parse(text), is_ignored, {"verb"})
 
 
 def rules():
@@ -141,6 +142,8 @@ def test_words_and_layout_are_no_code(file):
         ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "other words", gt=0)'),
         ('print("one", file=sys.stderr)', 'print(f"another {1}", file=sys.stderr)'),
         ("class A(E):\n    pass", 'class A(E):\n    """An error."""'),
+        ("if TYPE_CHECKING:\n    x = 1\nelse:\n    y = 2", "y = 2"),
+        ("def f(a: int): pass\ndef verb(a: int): pass", "def f(a: str): pass\ndef verb(a: int): pass"),
     ],
 )  # fmt: skip
 def test_what_is_equal(one, other):
@@ -158,6 +161,12 @@ def test_what_is_equal(one, other):
         ("def f(a, b=1): return a", "def f(a, b=2): return a"),
         ("print('one')", "print('two')"),
         ("class A:\n    x: ClassVar[int] = 1", "class A:\n    x: int = 1"),
+        ('class A:\n    x: "ClassVar[int]" = 1', 'class A:\n    x: "int" = 1'),
+        ("class A(BaseModel):\n    x: int", "class A(BaseModel):\n    x: float"),
+        ("def verb(*, a: int): pass", "def verb(*, a: float): pass"),
+        ("from synmask.pipeline.files import read_json as read", "from synmask.pipeline.files import read_lines as read"),
+        ("import synmask.pipeline.files as x", "import synmask.pipeline.stamps as x"),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    x = 1", "if TYPE_CHECKING:\n    pass\nelse:\n    x = 2"),
         ("class A:\n    x: int\n    y: int", "class A:\n    y: int\n    x: int"),
         ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "one", gt=1)'),
         ('class A:\n    x: int = option(1, "one")', 'class A:\n    x: int = option(2, "one")'),
@@ -175,21 +184,91 @@ def test_what_is_different(one, other):
 
 
 def test_comments_and_layout_of_other_languages_are_no_code():
-    one = essence.of_text(
+    one = normalise_text(
         '#include <a>\n#define X 1\nint f(int a) { return a+1; } // one\nauto s = "a // b";\n', ".cpp"
     )
     other = (
         '#include <a>\n#define X 1\n/* two\n*/ int f( int a )\n{\n  return a + 1;\n}\nauto s = "a // b";\n'
     )
-    assert essence.of_text(other, ".cpp") == one
-    assert essence.of_text(other.replace("a + 1", "a - 1"), ".cpp") != one
-    assert essence.of_text(other.replace("a // b", "a // c"), ".cpp") != one
-    assert essence.of_text(other.replace("X 1\n", "X 1 "), ".cpp") != one  # a directive ends with its line
-    assert essence.of_text("a\n", ".txt") != essence.of_text("a\n\n", ".txt")
+    assert normalise_text(other, ".cpp") == one
+    assert normalise_text(other.replace("a + 1", "a - 1"), ".cpp") != one
+    assert normalise_text(other.replace("a // b", "a // c"), ".cpp") != one
+    assert normalise_text(other.replace("X 1\n", "X 1 "), ".cpp") != one  # a directive ends with its line
+    assert normalise_text("a\n", ".txt") != normalise_text("a\n\n", ".txt")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("// note \\\nx = 1;\n", "// note\nx = 1;\n"),  # the first comments the second line out
+        ("  #define X 1\nint a;\n", "  #define X 1 int a;\n"),
+        ("#if A\n  # define X \\\n 1\n#endif\n", "#if A\n  # define X\n 1\n#endif\n"),
+    ],
+)
+def test_lines_that_end_in_a_backslash_and_indented_directives_count(one, other):
+    assert normalise_text(one, ".cpp") != normalise_text(other, ".cpp")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("from .beam import search", "a relative import"),
+        ("from . import beam", "a relative import"),
+        ("from synmask import dependency_distribution", "import dependency_distribution from the module"),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    from . import beam", "a relative import"),
+    ],
+)
+def test_imports_that_hide_what_counts_are_refused(copied, line, words):
+    file = Path(ROOT, "pipeline/text/tokenise.py")
+    file.write_text(f"{file.read_text()}\n\n{line}\n")
+    with pytest.raises(UserError, match=rf"tokenise\.py, line \d+: {words}"):
+        copied("tokenise")
+
+
+def test_the_else_of_type_checking_is_imported(copied):
+    file = Path(ROOT, "pipeline/text/tokenise.py")
+    branch = "if TYPE_CHECKING:\n    pass\nelse:\n    from synmask.pipeline.text import gpt2"
+    file.write_text(f"{file.read_text()}\n\n{branch}\n")
+    copied("tokenise")
+    assert str(ROOT / "pipeline/text/gpt2.py") in sources("tokenise")
+
+
+DYNAMIC = {"import_module", "__import__", "exec", "get_annotations", "get_type_hints", "__annotations__"}
+
+
+def test_no_source_imports_or_reads_annotations_in_another_way():
+    """A digest sees neither; `import_module` stands where `BY_NAME` knows it."""
+    for file in FILES:
+        module = "synmask." + ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if is_ignored(module.removesuffix(".__init__")) or module in BY_NAME or module == "synmask.__init__":
+            continue
+        tree = ast.parse((PROJECT / file).read_text())
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not names & DYNAMIC, file
+        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert "__getattr__" not in functions, file
+
+
+def test_types_that_check_values_stand_where_they_are_used():
+    """Fields' annotations count in the file of their class: `TypeAdapter` of another file's class hides them."""
+    for file in FILES:
+        module = "synmask." + ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        tree = ast.parse((PROJECT / file).read_text())
+        imported = {
+            name.asname or name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and is_ignored(node.module or "")
+            for name in node.names
+        }
+        for node in ast.walk(tree) if not is_ignored(module) else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "TypeAdapter":
+                used = {name.id for name in ast.walk(node.args[0]) if isinstance(name, ast.Name)}
+                assert not used & imported, file
 
 
 def test_no_raw_strings_in_cpp():
-    """essence.TOKEN does not know them."""
+    """normalise.TOKEN does not know them."""
     assert not [path for path in ROOT.rglob("*.cpp") if 'R"' in path.read_text()]
 
 
@@ -282,7 +361,7 @@ def test_what_does_not_count_is_there_and_computes_nothing():
         "roberta",
         "export",
     )
-    for name, reason in UNCOUNTED.items():
+    for name, reason in IGNORED.items():
         assert reason
         assert not {*name.split(".")} & {*rooms, "guides", "options", "induction"}, name
         files = [path_of(name)]

@@ -1,11 +1,11 @@
 """The source files behind a step: a change of code in one of them runs the step again.
 
 A step is the function of its verb (`verbs.VERBS`). Its sources are this function's module and all that this
-imports in turn, but for modules that cannot change a result (`UNCOUNTED`). Parts that only some jobs use
+imports in turn, but for modules that cannot change a result (`IGNORED`). Parts that only some jobs use
 count for those jobs alone: some imports (`OPTIONAL`), and modules that are loaded by name (`BY_NAME`).
 
 Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
-that they enter: each must stand in a source, or in a module of `UNCOUNTED`.
+that they enter: each must stand in a source, or in a module of `IGNORED`.
 """
 
 import ast
@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from synmask.pipeline.files import sha256
-from synmask.pipeline.verbs import module_of
-from synmask.pipeline.workflow import essence
+from synmask.pipeline.files import UserError, sha256
+from synmask.pipeline.verbs import VERBS, module_of
+from synmask.pipeline.workflow import normalise
 from synmask.pipeline.workflow.records import note
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
 # Packages and modules that cannot change a result, including all modules below them, and the reason. From
 # modules that can, they import only names and types.
-UNCOUNTED = {
+IGNORED = {
     "synmask.__main__": "starts the command line",
     "synmask.checks": "refuses wrong arguments",
     "synmask.kernels": "finds what was built of a kernel.cpp, which counts",
@@ -104,8 +104,8 @@ def digest(verb: str, optional: Modules = frozenset()) -> str:
 
 @cache  # each file is a source of many steps
 def checksum(path: str) -> str:
-    """A checksum of what a source file computes (workflow/essence.py)."""
-    return hashlib.sha256(_essence(Path(path)).encode()).hexdigest()
+    """A checksum of what a source file computes (workflow/normalise.py)."""
+    return hashlib.sha256(_normal_form(Path(path)).encode()).hexdigest()
 
 
 def contents(paths: Iterable[str]) -> str:
@@ -127,9 +127,9 @@ def _unchanged(file: Path, size: int, modified: int) -> str:
     return sha256(file)
 
 
-def uncounted(module: str) -> bool:
+def is_ignored(module: str) -> bool:
     """Whether a module cannot change a result."""
-    return module in PACKAGES or any(module == one or module.startswith(f"{one}.") for one in UNCOUNTED)
+    return module in PACKAGES or any(module == one or module.startswith(f"{one}.") for one in IGNORED)
 
 
 def path_of(module: str) -> Path:
@@ -144,7 +144,7 @@ def path_of(module: str) -> Path:
 def _loaded(module: str, optional: Modules) -> Iterator[str]:
     """The modules that count because this one does."""
     for one in imports(module):
-        if not uncounted(one) and (one in optional or one not in OPTIONAL.get(module, ())):
+        if not is_ignored(one) and (one in optional or one not in OPTIONAL.get(module, ())):
             yield one
     if package := BY_NAME.get(module):
         yield from (one for one in optional if one.rpartition(".")[0] == package)
@@ -154,20 +154,31 @@ def _loaded(module: str, optional: Modules) -> Iterator[str]:
 def _files(module: str) -> tuple[str, ...]:
     """The file of a module and the files that it names, unless they compute nothing."""
     path = path_of(module)
-    return tuple(str(one) for one in (path, *_data(path)) if _essence(one))
+    return tuple(str(one) for one in (path, *_data(path)) if _normal_form(one))
 
 
-def _essence(path: Path) -> str:
+def _normal_form(path: Path) -> str:
     if path.suffix == ".py":
         return _read(path)[1]
-    return essence.of_text(path.read_text(encoding="utf-8"), path.suffix)
+    return normalise.normalise_text(path.read_text(encoding="utf-8"), path.suffix)
 
 
 @cache
 def _read(path: Path) -> tuple[tuple[str, ...], str]:
-    """The modules that a Python file imports, and its essence."""
+    """The modules that a Python file imports, and its normal form."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (*_imported(tree),), essence.of_python(tree, uncounted)
+    try:
+        imported = (*_imported(tree),)
+    except ValueError as error:
+        raise UserError(f"{path}, {error}") from None
+    return imported, normalise.normalise_python(tree, is_ignored, _verbs_in(path))
+
+
+def _verbs_in(path: Path) -> set[str]:
+    """The names of the functions in a file that are verbs."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("pipeline.")
+    places = (place.split(":") for place in VERBS.values())
+    return {function for verb_module, function in places if verb_module == module}
 
 
 def _data(path: Path) -> Iterator[Path]:
@@ -184,15 +195,26 @@ def imports(module: str) -> tuple[str, ...]:
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """The modules of synmask that import statements below a node name, without those for types."""
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-        return
+    """The modules of synmask that import statements below a node name, without those for types.
+
+    Raises:
+        ValueError: a form of import that hides which module counts.
+    """
     if isinstance(node, ast.Import):
         yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
-    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "synmask":
-        for name in node.names:
-            yield _module_of(node.module, name.name)
-    for block in ("body", "orelse", "handlers", "finalbody", "cases"):  # where statements stand
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            raise ValueError(f"line {node.lineno}: a relative import; write `from synmask.… import …`")
+        if (node.module or "").split(".")[0] == "synmask":
+            for name in node.names:
+                module = _module_of(node.module, name.name)
+                if module in PACKAGES and name.name != "__version__":
+                    raise ValueError(
+                        f"line {node.lineno}: import {name.name} from the module where it stands"
+                    )
+                yield module
+    blocks = ("body", "orelse", "handlers", "finalbody", "cases")  # where statements stand
+    for block in blocks[1:] if normalise.is_type_checking(node) else blocks:
         for child in getattr(node, block, None) or ():
             if isinstance(child, ast.AST):
                 yield from _imported(child)

@@ -1,46 +1,48 @@
-"""The essence of a source file: what it computes, without its prose and its layout.
+"""The normal form of a source file, of which digests are made: what it computes, without prose and layout.
 
-For Python, that is the syntax tree without docstrings, comments, annotations, imports of modules that do
-not count, texts of messages, and descriptions of options; for C++ and Java, all tokens but comments; for
-other files, the whole text.
+For Python, that is the syntax tree without docstrings, comments, annotations, imports of ignored modules,
+texts of messages, and descriptions of options; for C++ and Java, all tokens but comments; for other files,
+the whole text. Annotations count where programs read them: of classes' fields, and of verbs' arguments.
 """
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any
 
 # Names from these stand in annotations; importing them does nothing else.
 FOR_TYPES = frozenset({"collections.abc", "typing"})
-IN_CLASSES = frozenset({"ClassVar", "InitVar", "KW_ONLY"})  # annotations that change what a dataclass does
 LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})  # parts of nodes
 TOKEN = re.compile(
-    r"""(?P<words>//[^\n]*|/\*.*?\*/|\s+)
-    | ^[ \t]*\#(?:[^\n\\]|\\.)*\n       # a directive ends with its line
+    r"""(?P<words>//(?:[^\n\\]|\\.)*|/\*.*?\*/|\s+)  # a backslash continues a line
+    | \#(?:[^\n\\]|\\.)*\n       # a directive ends with its line
     | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | [\w.]+
     | <<=|>>=|<=>|\.\.\.|->\*|::|\+\+|--|->|<<|>>|[-+*/%&|^=!<>]=|&&|\|\| | .""",
-    re.X | re.S | re.M,
+    re.X | re.S,
 )
 
 
-def of_python(tree: ast.Module, uncounted: Callable[[str], bool]) -> str:
-    """The essence of a Python file by its syntax tree, which is changed; empty if it computes nothing.
+def normalise_python(
+    tree: ast.Module, is_ignored: Callable[[str], bool], verbs: Container[str] = frozenset()
+) -> str:
+    """The normal form of a Python file by its syntax tree, which is changed; empty if it computes nothing.
 
     Args:
-        uncounted: whether a module of this name cannot change a result.
+        is_ignored: whether a module of this name cannot change a result.
+        verbs: the names of functions whose annotations read a command line.
     """
     out: list[str] = []
-    if body := Essence(uncounted).visit(tree).body:
+    if body := Normaliser(is_ignored, verbs).visit(tree).body:
         _write(body, out)
     return " ".join(out)
 
 
-def of_text(text: str, kind: str) -> str:
-    """The essence of a file that is not Python's; `kind`: the ending of its name."""
-    if kind not in (".cpp", ".java"):
+def normalise_text(text: str, suffix: str) -> str:
+    """The normal form of a file that is not Python's; `suffix`: the ending of its name."""
+    if suffix not in (".cpp", ".java"):
         return text
-    return "\n".join(found[0].strip() for found in TOKEN.finditer(text) if not found["words"])
+    return "\n".join(token[0].strip() for token in TOKEN.finditer(text) if not token["words"])
 
 
 def _write(node: Any, out: list[str]) -> None:
@@ -69,12 +71,14 @@ def _parts(kind: type[ast.AST]) -> list[str]:
     return [name for name in kind._fields if name not in LEFT_OUT]
 
 
-class Essence(ast.NodeTransformer):
+class Normaliser(ast.NodeTransformer):
     """Drops from a syntax tree what cannot change a result, and marks further statements as `left_out`."""
 
-    def __init__(self, uncounted: Callable[[str], bool]) -> None:
-        self.uncounted = uncounted
+    def __init__(self, is_ignored: Callable[[str], bool], verbs: Container[str]) -> None:
+        self.is_ignored = is_ignored
+        self.verbs = verbs
         self.in_class = False
+        self.in_verb = False
         # Of the function: the names that it reads outside messages, and its assignments of text.
         self.read: set[str] = set()
         self.texts: list[ast.Assign] = []
@@ -83,18 +87,17 @@ class Essence(ast.NodeTransformer):
         """Drop docstrings, and the text of what is printed on stderr."""
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
             return None
-        return self.generic_visit(Wordless().visit(node) if _is_printed_note(node.value) else node)
+        return self.generic_visit(WithoutText().visit(node) if _is_printed_note(node.value) else node)
 
     def visit_Pass(self, node: ast.Pass) -> None:
         """Drop it: it does as little as a docstring."""
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return self.generic_visit(Wordless().visit(node))
+        return self.generic_visit(WithoutText().visit(node))
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return None
-        return self.generic_visit(node)
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        node = self.generic_visit(node)
+        return node.orelse if is_type_checking(node) else node
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
         """Drop imports of our modules, which count by themselves."""
@@ -102,24 +105,28 @@ class Essence(ast.NodeTransformer):
         return node if node.names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        node.names = [name for name in node.names if not self._for_words(f"{node.module}.{name.name}")]
+        """Drop names of ignored modules, unless they get another name here."""
+        node.names = [
+            name
+            for name in node.names
+            if name.asname or not self._is_ours_and_ignored(f"{node.module}.{name.name}")
+        ]
         return node if node.names and node.module not in FOR_TYPES else None
 
-    def _for_words(self, name: str) -> bool:
-        return name.startswith("synmask.") and self.uncounted(name)
+    def _is_ours_and_ignored(self, name: str) -> bool:
+        return name.startswith("synmask.") and self.is_ignored(name)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
+        if not self.in_verb:
+            node.annotation = None
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """In a class, such a line makes a field of a dataclass; elsewhere it is like one without a type."""
+        """In a class, such a line makes a field, whose type may check values; elsewhere types do nothing."""
         if not self.in_class:
             if node.value:
                 return self.visit_Assign(ast.Assign([node.target], node.value))
             return self.generic_visit(ast.Expr(node.target))
-        names = {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
-        node.annotation = ast.Constant(sorted(names & IN_CLASSES))
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "option":
             del node.value.args[1:]  # the description of an option of a guide
         return self.generic_visit(node)
@@ -132,14 +139,14 @@ class Essence(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Drop texts that only messages use, too."""
-        outer = self.in_class, self.read, self.texts
-        self.in_class, self.read, self.texts = False, set(), []
+        outer = self.in_class, self.in_verb, self.read, self.texts
+        self.in_class, self.in_verb, self.read, self.texts = False, node.name in self.verbs, set(), []
         node.returns = None
         self.generic_visit(node)
         for text in self.texts:
             text.left_out = self.read.isdisjoint(name.id for name in text.targets)
-        outer[1].update(self.read)
-        self.in_class, self.read, self.texts = outer
+        outer[2].update(self.read)
+        self.in_class, self.in_verb, self.read, self.texts = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -162,7 +169,7 @@ class Essence(ast.NodeTransformer):
     visit_Nonlocal = visit_Global
 
 
-class Wordless(ast.NodeTransformer):
+class WithoutText(ast.NodeTransformer):
     """Drops the text of a message from a statement."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
@@ -170,6 +177,11 @@ class Wordless(ast.NodeTransformer):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return ast.Constant("")
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING`, whose body never runs."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _is_printed_note(node: ast.AST) -> bool:
