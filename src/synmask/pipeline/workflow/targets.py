@@ -262,7 +262,7 @@ class Targets:
         return self.available(paths)
 
     def table_spec(self, name: str) -> TableSpec:
-        """What a table depends on besides its runs."""
+        """The facts on which a table depends besides its runs."""
         table, columns = self.tables[name], self.columns(name)
         rows = [[system, label_of(self.config, self.published, system)] for system in table.systems]
         rows += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
