@@ -18,9 +18,9 @@ import numpy as np
 
 from synmask.pipeline.evaluation import attachment
 from synmask.pipeline.files import UserError, write_json
-from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
+from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import counted_words, word_starts
-from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED
 
 REACH = 8  # words; probes do not tell greater distances apart
 MAX_LETTERS = 10  # letters, likewise
@@ -69,7 +69,7 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     Odd sentences choose the rule and train the probes; the scores are those of even sentences.
 
     Args:
-        gold: a treebank (`read_trees`); `heads`: its heads (`attachment.read_heads`).
+        gold: a treebank (`treebank.read_trees`); `heads`: its heads (`attachment.read_heads`).
         predicted: the output of `synmask parse` for these sentences.
     Returns:
         {"words", "rule": the chosen rule, "rules": {rule: percentage of odd sentences}, "attachment":
@@ -78,18 +78,14 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     Raises:
         UserError: the files do not fit together, or the system induces no heads.
     """
-    trees = list(read_trees(gold))
-    parses = read_predictions(predicted, trees)
-    try:
-        check_words(trees, parses)
-    except UserError as error:
-        raise UserError(f"{gold}, {predicted}: {error}") from None
+    pairs = [*read_pairs(gold, predicted)]
+    trees, parses = zip(*pairs, strict=True) if pairs else ((), ())
     message = [parse for parse in parses if parse.tokens]
     if any(parse.heads is None or not parse.heights or not parse.parents for parse in message):
         raise UserError(f"{predicted}: no heights, heads and parents; this system induces constituents alone")
     if not all(map(math.isfinite, itertools.chain.from_iterable(parse.distances for parse in message))):
         raise UserError(f"{predicted}: an infinite distance; a probe reads numbers alone")
-    truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
+    truth = [*attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])]
     sentences = [
         sentence_of(tree.leaves(), np.array(counted_words(tree)), right, parse)
         for tree, right, parse in zip(trees, truth, parses, strict=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from synmask.pipeline.evaluation import bootstrap
 from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1, f1, paired_bootstrap
 from synmask.pipeline.evaluation.parseval import _percent
 
@@ -52,6 +53,26 @@ def test_what_one_seed_shows_may_be_the_seed():
     stable = [run(rng, 0.38) for _ in range(5)]
     assert paired_bootstrap(spread[1:2], stable[:1]) < 0.01
     assert paired_bootstrap(spread, stable) > 0.05
+
+
+def test_p_is_that_of_samples_drawn_one_by_one(monkeypatch):
+    """Whatever the number of samples that are held at once."""
+    rng = np.random.default_rng(5)
+    ours, theirs = ([run(rng, rate, 40) for rate in rates] for rates in ((0.42, 0.47), (0.4, 0.41, 0.43)))
+    sentences, seeds = np.random.default_rng(1), np.random.default_rng(2)
+    draws = [sentences.integers(0, 40, 40) for _ in range(99)]
+    means = []
+    for runs in (ours, theirs):
+        chosen = seeds.integers(0, len(runs), (99, len(runs)))
+        f1s = [[float(f1(np.stack(one, 1)[draw].sum(axis=0))) for one in runs] for draw in draws]
+        means.append([np.mean([row[k] for k in ks]) for row, ks in zip(f1s, chosen, strict=True)])
+    differences = np.subtract(*means)
+    real = np.mean(corpus_f1(ours)) - np.mean(corpus_f1(theirs))
+    expected = (np.sum(np.abs(differences - differences.mean()) >= abs(real)) + 1) / 100
+    assert 0.02 < expected < 0.5
+    for weights in (1, 300, 2**20):
+        monkeypatch.setattr(bootstrap, "WEIGHTS", weights)
+        assert paired_bootstrap(ours, theirs, samples=99) == expected
 
 
 def test_pairing_is_by_sentence():

@@ -73,6 +73,14 @@ def test_one_seed_has_no_interval(ours, theirs):
     assert (found.low, found.high, found.p) == (-math.inf, math.inf, None)
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_side_without_spread_is_tested_in_silence():
+    found = over_seeds([30.0, 30.0], [31.0, 32.0])
+    assert found.p == pytest.approx(ttest_1samp([31.0, 32.0], 30.0).pvalue)
+    assert seeds_needed([30.0, 30.0], [31.0, 32.0], 1.0, 0.05) > 2
+    assert found.difference == -1.5
+
+
 def test_equal_seeds_have_no_spread():
     assert over_seeds([2.0, 2.0], [1.0, 1.0]) == (1.0, 1.0, 1.0, 0.0)
     assert over_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0)

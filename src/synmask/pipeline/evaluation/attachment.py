@@ -1,6 +1,8 @@
 """Dependency accuracy of induced heads and of trivial ones."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,56 +13,66 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax import treebank
 
 RANDOM_SEEDS = range(5)
+ROWS = ("induced", "left-neighbour", "right-neighbour", *("random" for _ in RANDOM_SEEDS))
 
 
-def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
-    """Gold heads, one sentence per line: for each word the number of its head, from 1, 0 = root.
+def read_heads(path: Path, lengths: Iterable[int]) -> Iterator[list[int]]:
+    """Yield gold heads, one sentence per line: for each word the number of its head, from 1, 0 = root.
 
     Args:
         lengths: the number of words of each sentence.
     Raises:
         UserError: a line is malformed, or there are more or fewer lines than sentences.
     """
-    rows = [*treebank.read_heads(path)]
-    if len(rows) != len(lengths):
-        raise UserError(f"{path}: {len(rows)} lines, but there are {len(lengths)} gold trees")
-    for line, (heads, words) in enumerate(zip(rows, lengths, strict=True), start=1):
+    for line, (heads, words) in enumerate(zip_longest(treebank.read_heads(path), lengths), start=1):
+        if heads is None or words is None:
+            count = "fewer" if heads is None else "more"
+            raise UserError(f"{path}: {count} lines than gold trees, at line {line}; parse the text again")
         if len(heads) != words or max(heads, default=0) > words:
             raise UserError(f"{path}, line {line}: expected {words} heads from 0 to {words}; parse it again")
-    return rows
+        yield heads
 
 
-def evaluate(
-    gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int] | None], counted: np.ndarray
-) -> dict | None:
-    """The percentage of words with the right head, among those for which `counted` holds.
+class Attachment:
+    """Counts of words with the right head, of which the percentage follows.
 
     Directed: the induced head is the gold head (the root's is 0). Undirected: also right if the word is the
     gold head of the induced head (Klein and Manning 2004), and this one counts. Rows beside "induced":
     "left-neighbour" and "right-neighbour", the counted word before or after (the first, or last, is the
     root), and "random", any other word of the sentence or the root (mean of 5 seeds).
-
-    Args:
-        gold, induced: for each sentence its words' heads, from 1, 0 = root.
-        counted: (W,) of all words; punctuation is left out.
-    Returns:
-        {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}; None without induced
-        heads.
     """
-    if any(heads is None for heads in induced):
-        return None
-    sizes = np.array([len(heads) for heads in gold])
-    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
-    truth = _joined(gold)
-    left, right = _neighbours(counted, first)
-    rows = [("induced", _joined(induced)), ("left-neighbour", left), ("right-neighbour", right)]
-    others = np.repeat(sizes, sizes)
-    position = np.arange(len(truth)) - first + 1
-    for seed in RANDOM_SEEDS:
-        drawn = np.random.default_rng(seed).integers(0, others)  # 0 … n-1: the root and all words but itself
-        rows.append(("random", drawn + (drawn >= position)))
-    scores = [(name, _accuracy(truth, heads, first, position, counted)) for name, heads in rows]
-    return {"words": int(counted.sum()), "rows": by_name(scores)}
+
+    def __init__(self) -> None:
+        self.words = 0
+        self._right = [Counter[str]() for _ in ROWS]
+        self._random = [np.random.default_rng(seed) for seed in RANDOM_SEEDS]
+
+    def add(
+        self, gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int]], counted: np.ndarray
+    ) -> None:
+        """Count further sentences.
+
+        Args:
+            gold, induced: for each sentence its words' heads, from 1, 0 = root.
+            counted: (W,) bool, of all words; punctuation is left out.
+        """
+        sizes = np.array([len(heads) for heads in gold])
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
+        truth = _joined(gold)
+        others = np.repeat(sizes, sizes)
+        position = np.arange(len(truth)) - first + 1
+        rows = [_joined(induced), *_neighbours(counted, first)]
+        for rng in self._random:
+            drawn = rng.integers(0, others)  # 0 … n-1: the root and all words but itself
+            rows.append(drawn + (drawn >= position))
+        for count, heads in zip(self._right, rows, strict=True):
+            count.update(_right(truth, heads, first, position, counted))
+        self.words += int(counted.sum())
+
+    def result(self) -> dict:
+        """{"words": number of counted words, "rows": {row: {"directed", "undirected"}}}, in percent."""
+        percent = [{name: 100 * (right / self.words) for name, right in row.items()} for row in self._right]
+        return {"words": self.words, "rows": by_name([*zip(ROWS, percent, strict=True)])}
 
 
 def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,14 +88,14 @@ def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _accuracy(
+def _right(
     truth: np.ndarray, heads: np.ndarray, first: np.ndarray, position: np.ndarray, counted: np.ndarray
-) -> dict[str, float]:
+) -> dict[str, int]:
     directed = heads == truth
     head = first + np.maximum(heads, 1) - 1
     back = (heads > 0) & counted[head] & (truth[head] == position)
     right = {"directed": directed, "undirected": directed | back}
-    return {name: 100 * float(words[counted].mean()) for name, words in right.items()}
+    return {name: int(words[counted].sum()) for name, words in right.items()}
 
 
 def _neighbours(counted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

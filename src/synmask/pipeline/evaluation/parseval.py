@@ -1,17 +1,20 @@
 """Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice, tee
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
-from synmask.pipeline.evaluation import attachment, protocols
-from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, by_name
+from synmask.pipeline.evaluation import protocols
+from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, Attachment, by_name, read_heads
 from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
 from synmask.pipeline.files import UserError
-from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
+from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import (
     balanced,
     known,
@@ -21,8 +24,9 @@ from synmask.pipeline.syntax.tree import (
     spans_of_forest,
     ties,
 )
-from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree
 
+SENTENCES = 1000  # that are held in memory at once
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
 PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
@@ -33,7 +37,7 @@ PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
 
 
 def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
-    """`evaluate` for a treebank (see `read_trees`) and predictions (see `read_predictions`).
+    """`evaluate` for a treebank and predictions (see `read_pairs`), `SENTENCES` at a time.
 
     Args:
         heads: gold dependency heads, one sentence per line: for each word the number of its head, from 1,
@@ -41,65 +45,116 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     Raises:
         UserError: the files do not fit together, or a line is damaged; the message names file and line.
     """
-    trees = list(read_trees(gold))
-    parses = read_predictions(predicted, trees)
-    try:
+    pairs, same = tee(read_pairs(gold, predicted))
+    lengths = (len(tree.leaves()) for tree, _ in same)
+    truth = read_heads(heads, lengths) if heads else (None for _ in lengths)
+    sentences = ((tree, parse, right) for right, (tree, parse) in zip(truth, pairs, strict=False))
+    corpus_scores, attachment = CorpusScores(), Attachment() if heads else None
+    unparsed = failed = 0
+    while chunk := [*islice(sentences, SENTENCES)]:
+        parsed = [row for row in chunk if row[0].label not in UNPARSED]
+        scored = [row for row in parsed if not row[1].failed]
+        unparsed += len(chunk) - len(parsed)
+        failed += len(parsed) - len(scored)
+        if not scored:
+            continue
+        trees, parses, right = zip(*scored, strict=True)
         if heads is not None and any(parse.spans is not None for parse in parses):
-            raise UserError("trees in brackets have no heads; leave --heads out")
-        check_words(trees, parses)
-        gold_there = [number for number, tree in enumerate(trees) if tree.label not in UNPARSED]
-        if not gold_there:
-            raise UserError("no sentence has a gold tree; parse them again")
-        parsed = [number for number in gold_there if not parses[number].failed]
-        if not parsed:
-            raise UserError("every predicted parse failed, (()); there is nothing to score")
-        corpus = ParsedCorpus([trees[number] for number in parsed], [parses[number] for number in parsed])
-        result, counts = evaluate(corpus)
-        result |= {"unparsed": len(trees) - len(gold_there), "failed": len(gold_there) - len(parsed)}
-        result["dependencies"] = None
-        if heads is not None:
-            truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
-            pairs = [(truth[number], parses[number].heads) for number in parsed]
-            result["dependencies"] = attachment.evaluate(*zip(*pairs, strict=True), corpus.counted)
+            raise UserError(f"{gold}, {predicted}: trees in brackets have no heads; leave --heads out")
+        corpus = ParsedCorpus(trees, parses)
+        corpus_scores.add(corpus)
+        if any(parse.heads is None for parse in parses):
+            attachment = None
+        if attachment is not None:
+            attachment.add(right, [parse.heads for parse in parses], corpus.counted)
+    try:
+        if not corpus_scores.sentences:
+            reason = "every predicted parse failed, (()); there is nothing to score"
+            raise UserError(reason if failed else "no sentence has a gold tree; parse them again")
+        result, counts = corpus_scores.result()
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
-    return result, counts
+    result |= {"unparsed": unparsed, "failed": failed}
+    return result | {"dependencies": attachment and attachment.result()}, counts
 
 
 def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
+    """The `CorpusScores` of one corpus: result and counts."""
+    scores = CorpusScores()
+    scores.add(corpus)
+    return scores.result()
+
+
+class CorpusScores:
     """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
 
     `precision`, `recall` and `f1` are computed from the corpus' span counts; `sentence_f1` is the mean of the
     sentences' F1. As in Compound PCFG's scorer, F1 is 1 if neither tree has a span that counts. All are
-    percentages.
+    percentages. The corpus may be added in parts: of each, only counts are kept.
 
     Rows: "induced"; trivial trees over the protocol's leaves: "right-branching", "left-branching",
     "balanced", "random" (mean of 5 seeds); and "oracle", the binarised gold tree. If punctuation is among the
     leaves, names of trivial trees end in "-with-punctuation", and "right-branching-punctuation-high" has the
     final punctuation (and `</s>`) at the top.
-
-    Args:
-        corpus: N sentences.
-    Returns:
-        The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
-        "sentence_f1"}}, for "words" also "recall_by_label"}}, "cut_words": number of split words, and of
-        those that sub-word trees cut, "ties": number of splits, and of those that only the rule for equal
-        distances decides, "explained_by_labels_within_sentences": the share of the distances' variance within
-        sentences that the BPE labels on both sides of a gap explain (1 if trees only say which words are
-        split; None if each sentence's distances are equal), "punctuation": how it was recognised
-        (`_punctuation`), "other_deletions": sentences that EVALB leaves out (`ParsedCorpus`)}. For bracketed
-        trees the three before the last two are None, and the protocol "paper" is missing, as these concern
-        sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED`
-        rows.
-    Raises:
-        UserError: no sentence can be scored.
     """
-    result, counts = {}, {}
-    for name, protocol in PROTOCOLS.items():
-        if corpus.predicted is None or name != "paper":
-            result[name], counts[name] = _score(protocol(corpus))
-    facts = {"punctuation": _punctuation(corpus), "other_deletions": corpus.other_deletions}
-    return {"protocols": result} | facts | _sub_words(corpus), counts
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        self._parts: dict[str, list[_Counts]] = {}
+        self._random = {name: [np.random.default_rng(seed) for seed in RANDOM_SEEDS] for name in PROTOCOLS}
+        self._leaves, self._unknown_tags = 0, Counter[str]()
+        self._other_deletions: int | None = None
+        self._sub_words: Counter[str] | None = Counter()
+        self._gaps: list[np.ndarray] = []
+
+    def add(self, corpus: ParsedCorpus) -> None:
+        """Count the spans of further sentences."""
+        self.sentences += len(corpus.lengths)
+        for name, protocol in PROTOCOLS.items():
+            if corpus.predicted is None or name != "paper":
+                self._parts.setdefault(name, []).append(_counts(protocol(corpus), self._random[name]))
+        self._leaves += len(corpus.tags)
+        if (count := corpus.other_deletions) is not None:
+            self._other_deletions = count + (self._other_deletions or 0)
+        self._unknown_tags.update(tag for tag in corpus.tags.tolist() if not known(tag))
+        if corpus.predicted is None:
+            self._sub_words.update(_sub_words(corpus))
+            self._gaps.append(_gaps(corpus))
+        else:
+            self._sub_words = None
+
+    def result(self) -> tuple[dict, dict]:
+        """The scores, and counts per sentence.
+
+        Returns:
+            The scores: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall",
+            "f1", "sentence_f1"}}, for "words" also "recall_by_label"}}, "cut_words": number of split words,
+            and of those that sub-word trees cut, "ties": number of splits, and of those that only the rule
+            for equal distances decides, "explained_by_labels_within_sentences": the share of the distances'
+            variance within sentences that the BPE labels on both sides of a gap explain (1 if trees only say
+            which words are split; None if each sentence's distances are equal), "punctuation": the number of
+            gold leaves, of those whose tag is not known (`tree.counts`), and these tags, "other_deletions":
+            sentences that EVALB leaves out (`ParsedCorpus`)}. For bracketed trees the three before the last
+            two are None, and the protocol "paper" is missing, as these concern sub-words. For `bootstrap`:
+            {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
+        Raises:
+            UserError: no sentence can be scored.
+        """
+        scored = {name: _scores(parts) for name, parts in self._parts.items()}
+        unknown = {"by_characters": self._unknown_tags.total(), "tags": sorted(self._unknown_tags)}
+        result = {
+            "protocols": {name: scores for name, (scores, _) in scored.items()},
+            "punctuation": {"leaves": self._leaves} | unknown,
+            "other_deletions": self._other_deletions,
+            "cut_words": None,
+            "ties": None,
+            "explained_by_labels_within_sentences": None,
+        }
+        if (counts := self._sub_words) is not None:
+            result["cut_words"] = {key: counts[key] for key in ("cut", "split")}
+            result["ties"] = {key: counts[key] for key in ("tied", "splits")}
+            result["explained_by_labels_within_sentences"] = _explained_by_labels(self._gaps)
+        return result, {name: counts for name, (_, counts) in scored.items()}
 
 
 @dataclass(frozen=True)
@@ -132,38 +187,76 @@ def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
     if not view.scored.any():
         return None
     keys, times = view.distinct(view.spans)
-    tree = _Matches("induced", view, view.induced, keys, times)
+    tree = _Matches(view, view.induced, keys, times)
     right = np.isin(view.counted(view.induced), keys)
     return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
 
-def _punctuation(corpus: ParsedCorpus) -> dict:
-    """The number of gold leaves, of those whose tag is not known (`tree.counts`), and these tags."""
-    unknown = [tag for tag in corpus.tags.tolist() if not known(tag)]
-    return {"leaves": len(corpus.tags), "by_characters": len(unknown), "tags": sorted(set(unknown))}
+@dataclass(frozen=True)
+class _Counts:
+    """The span counts of n sentences under one protocol, of R kinds of trees; several are random.
+
+    Attributes:
+        names: (R) of the kinds.
+        scored: (n,) whether a sentence counts; `pairs`: whether any has two words or more.
+        gold: (n,) spans of the gold trees; `matched`, `predicted`: (R, n).
+        labels: label → its gold constituents, and how many of them each kind but the last, the oracle, has
+            (1 + R - 1,); how the oracle splits what the gold tree leaves open says nothing. None: not wanted.
+    """
+
+    names: list[str]
+    scored: np.ndarray
+    pairs: bool
+    gold: np.ndarray
+    matched: np.ndarray
+    predicted: np.ndarray
+    labels: dict[str, np.ndarray] | None
 
 
-def _score(view: View) -> tuple[dict, dict]:
-    """One protocol's scores, and counts per sentence."""
-    if not (view.kept >= 2).any():
-        raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
+def _counts(view: View, random: Sequence[np.random.Generator]) -> _Counts:
     gold, times = view.distinct(view.spans)
-    expected = view.per_sentence(gold, times)
-    trees = [_Matches(name, view, spans, gold, times) for name, spans in _trees(view)]
-    result = {
-        "sentences": int(view.scored.sum()),
-        "skipped": int((~view.scored).sum()),
-        "rows": by_name([(tree.name, tree.scores(expected)) for tree in trees]),
-    }
-    # how the oracle splits what the gold tree leaves open says nothing
-    trees = [tree for tree in trees if tree.name != "oracle"]
-    if view.labels is not None:
-        result["recall_by_label"] = _recall_by_label(view, gold, trees)
-    counts = {"gold": expected.tolist()}
-    for tree in trees:
-        if (name := tree.name.removesuffix(WITH_PUNCTUATION)) in COUNTED:
-            counts[name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
+    trees = [(name, _Matches(view, spans, gold, times)) for name, spans in _trees(view, random)]
+    return _Counts(
+        names=[name for name, _ in trees],
+        scored=view.scored,
+        pairs=bool((view.kept >= 2).any()),
+        gold=view.per_sentence(gold, times),
+        matched=np.stack([tree.matched for _, tree in trees]),
+        predicted=np.stack([tree.predicted for _, tree in trees]),
+        labels=None if view.labels is None else _by_label(view, gold, [tree for _, tree in trees[:-1]]),
+    )
+
+
+def _scores(parts: Sequence[_Counts]) -> tuple[dict, dict]:
+    """One protocol's scores, and counts per sentence."""
+    if not any(part.pairs for part in parts):
+        raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
+    names = parts[0].names
+    scored, gold, matched, predicted = (
+        np.concatenate([getattr(part, key) for part in parts], axis=-1)
+        for key in ("scored", "gold", "matched", "predicted")
+    )
+    of_scored = (counts[..., scored] for counts in (gold, matched, predicted))
+    rows = [*zip(names, map(partial(_row, next(of_scored)), *of_scored), strict=True)]
+    result = {"sentences": int(scored.sum()), "skipped": int((~scored).sum()), "rows": by_name(rows)}
+    if parts[0].labels is not None:
+        result["recall_by_label"] = _recall_by_label(names[:-1], [part.labels for part in parts])
+    counts = {"gold": gold.tolist()}
+    for place, name in enumerate(name.removesuffix(WITH_PUNCTUATION) for name in names):
+        if name in COUNTED:
+            counts[name] = {"matched": matched[place].tolist(), "predicted": predicted[place].tolist()}
     return result, counts
+
+
+def _row(gold: np.ndarray, matched: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """The scores of one kind of trees, from the spans of each sentence that counts, (n,) each."""
+    both = zip((2 * matched).tolist(), (predicted + gold).tolist(), strict=True)
+    return {
+        "precision": _percent(matched.sum(), predicted.sum()),
+        "recall": _percent(matched.sum(), gold.sum()),
+        "f1": _percent(2 * matched.sum(), (predicted + gold).sum()),
+        "sentence_f1": fmean(_percent(*pair) for pair in both),
+    }
 
 
 class _Matches:
@@ -171,35 +264,20 @@ class _Matches:
 
     Attributes:
         hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
-        matched, predicted: (N,) spans of each sentence.
+        matched, predicted: (n,) spans of each sentence.
     """
 
-    def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
-        self.name = name
+    def __init__(self, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
         keys, own_times = view.distinct(spans)
         _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
         self.hits = np.zeros_like(times)
         self.hits[expected] = np.minimum(times[expected], own_times[found])
         self.matched = view.per_sentence(gold, self.hits)
         self.predicted = view.per_sentence(keys, own_times) + view.extra * view.scored
-        self.scored = view.scored
-
-    def scores(self, expected: np.ndarray) -> dict[str, float]:
-        """The scores of the sentences that count; `expected` (N,): the gold spans of all."""
-        matched, predicted, expected = (
-            counts[self.scored] for counts in (self.matched, self.predicted, expected)
-        )
-        both = zip((2 * matched).tolist(), (predicted + expected).tolist(), strict=True)
-        return {
-            "precision": _percent(matched.sum(), predicted.sum()),
-            "recall": _percent(matched.sum(), expected.sum()),
-            "f1": _percent(2 * matched.sum(), (predicted + expected).sum()),
-            "sentence_f1": fmean(_percent(*pair) for pair in both),
-        }
 
 
-def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
-    """The rows' names and the spans (S, 2) of all their trees."""
+def _trees(view: View, random: Sequence[np.random.Generator]) -> Iterator[tuple[str, np.ndarray]]:
+    """The rows' names and the spans (S, 2) of all their trees; those of `random` go on where they stopped."""
     leaves = "" if view.high is None else WITH_PUNCTUATION
     yield "induced", view.induced
     yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
@@ -208,8 +286,8 @@ def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
     yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
     yield f"balanced{leaves}", _grown(balanced, view.lengths)
     ends = np.cumsum(view.lengths[view.lengths > 0]) - 1
-    for seed in RANDOM_SEEDS:
-        slots = np.random.default_rng(seed).random(view.lengths.sum())
+    for rng in random:
+        slots = rng.random(view.lengths.sum())
         slots[ends] = np.inf
         yield f"random{leaves}", spans_of_forest(slots)
     yield "oracle", view.oracle
@@ -226,55 +304,67 @@ def _percent(part: float, whole: float) -> float:
     return float(100 * part / whole) if whole else 100.0
 
 
-def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Matches]) -> dict[str, dict[str, float]]:
-    """The most frequent label first. A constituent with several labels (a unary chain) counts for each."""
+def _by_label(view: View, gold: np.ndarray, trees: Sequence[_Matches]) -> dict[str, np.ndarray]:
+    """`_Counts.labels`. A constituent with several labels (a unary chain) counts for each."""
     keys = view.counted(view.spans)
     names, label = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
     pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), label), axis=1), axis=0)
-    total = np.bincount(pairs[:, 1], minlength=len(names)).tolist()
-    hits = [(tree.name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names))) for tree in trees]
+    hits = [np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names)) for tree in trees]
+    counts = np.stack([np.bincount(pairs[:, 1], minlength=len(names)), *hits]).astype(np.int64)
+    return dict(zip(names.tolist(), counts.T, strict=True))
+
+
+def _recall_by_label(
+    names: Sequence[str], parts: Sequence[dict[str, np.ndarray]]
+) -> dict[str, dict[str, float]]:
+    """The most frequent label first."""
+    counts: dict[str, np.ndarray] = {}
+    for part in parts:
+        for label, row in part.items():
+            counts[label] = counts.get(label, 0) + row
     return {
-        str(names[label]): {"gold": total[label]}
-        | by_name([(name, _percent(hit[label], total[label])) for name, hit in hits])
-        for label in sorted(range(len(names)), key=lambda label: (-total[label], names[label]))
+        label: {"gold": total}
+        | by_name([(name, _percent(hit, total)) for name, hit in zip(names, hits, strict=True)])
+        for label, (total, *hits) in sorted(
+            ((label, row.tolist()) for label, row in counts.items()), key=lambda row: (-row[1][0], row[0])
+        )
     }
 
 
-def _sub_words(corpus: ParsedCorpus) -> dict:
-    """Words that trees over sub-words (without `</s>`) cut, and splits that are ties."""
-    if corpus.predicted is not None:
-        return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
+def _sub_words(corpus: ParsedCorpus) -> dict[str, int]:
+    """Split words, those of them that trees over sub-words (without `</s>`) cut; splits, and ties of them."""
     spans = spans_of_forest(corpus.distances)
     split = corpus.piece_end - corpus.piece_start > 1
     words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
     whole = np.isin(words, keys_of(spans))
-    return {
-        "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
-        "ties": {"tied": ties(corpus.distances), "splits": len(spans)},
-        "explained_by_labels_within_sentences": _explained_by_labels(corpus),
-    }
+    counts = {"cut": int((~whole).sum()), "split": int(split.sum())}
+    return counts | {"tied": ties(corpus.distances), "splits": len(spans)}
 
 
-def _explained_by_labels(corpus: ParsedCorpus) -> float | None:
-    """R² of the two labels beside a gap (four kinds of gaps) within sentences.
-
-    Distances and indicators of the kinds are centred per sentence before the effects are fitted by least
-    squares: neither a sentence's level, which trees do not depend on, nor its mix of kinds counts.
-    """
+def _gaps(corpus: ParsedCorpus) -> np.ndarray:
+    """(gaps, 5): the distance of each gap between sub-words, and indicators of its kind, by the two labels
+    beside it (four kinds), all without their mean in the sentence."""
     inside = np.isfinite(corpus.distances)
-    if not inside.any():
-        return None
     sizes = corpus.piece_end - corpus.piece_start
     piece = np.repeat(sizes > 1, sizes)
     kinds = (2 * piece + np.append(piece[1:], False))[inside]
     sentence = np.repeat(np.arange(len(corpus.pieces)), corpus.pieces)[inside]
     columns = np.column_stack((corpus.distances[inside], np.eye(4)[kinds]))
     _, first, gaps = np.unique(sentence, return_index=True, return_counts=True)
+    if not len(first):
+        return columns
     with np.errstate(over="ignore", invalid="ignore"):  # infinite distances are the largest number here
         columns = columns - np.repeat(columns[first], gaps, axis=0)  # equal ones become exactly 0
         means = np.add.reduceat(columns, first) / gaps[:, None]
-        columns -= np.repeat(means, gaps, axis=0)
-        distances, kinds = columns[:, 0], columns[:, 1:]
+        return columns - np.repeat(means, gaps, axis=0)
+
+
+def _explained_by_labels(parts: Sequence[np.ndarray]) -> float | None:
+    """R² of the two labels beside a gap within sentences: effects of the kinds of `_gaps`, fitted by least
+    squares. Neither a sentence's level, which trees do not depend on, nor its mix of kinds counts."""
+    columns = np.concatenate(parts)
+    distances, kinds = columns[:, 0], columns[:, 1:]
+    with np.errstate(over="ignore", invalid="ignore"):
         total = distances @ distances
     if not 0 < total < np.inf:
         return None

@@ -1,6 +1,7 @@
 """Whether and by how much two systems differ, over sentences and over seeds; the seeds needed to tell."""
 
 import math
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
@@ -69,12 +70,14 @@ def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effec
         return Effect(difference, -math.inf, math.inf, None)
     if all(max(side) - min(side) < ROUNDING for side in sides):
         return Effect(difference, difference, difference, float(abs(difference) < ROUNDING))
-    if len(sides) == 1:
-        test = stats.ttest_1samp(system, rival)
-        low, high = (float(end) - rival for end in test.confidence_interval())
-    else:
-        test = stats.ttest_ind(system, rival, equal_var=False)
-        low, high = map(float, test.confidence_interval())
+    with warnings.catch_warnings():  # where one side has no spread, the test is that of the other's
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        if len(sides) == 1:
+            test = stats.ttest_1samp(system, rival)
+            low, high = (float(end) - rival for end in test.confidence_interval())
+        else:
+            test = stats.ttest_ind(system, rival, equal_var=False)
+            low, high = map(float, test.confidence_interval())
     return Effect(difference, low, high, float(test.pvalue))
 
 

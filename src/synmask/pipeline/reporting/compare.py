@@ -3,7 +3,7 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -13,18 +13,12 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from cyclopts import Parameter
+from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.display import pipes, plain, shown
-from synmask.pipeline.evaluation.bleu import (
-    COUNTS,
-    bleu_of_counts,
-    read_texts,
-    score,
-    sentence_counts,
-    words_of,
-)
+from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, words_of
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
@@ -142,18 +136,29 @@ def _check(systems: Systems) -> None:
 
 
 def _scored(
-    systems: Systems, translations: Iterable[list[str]], references: list[str], **kwargs: Any
+    systems: Systems, translations: Iterable[list[str]], references: list[str], language: str, lowercase: bool
 ) -> tuple[list[System], dict[str, str]]:
     """The systems with the scores of their translations, in the order of all files; the signatures."""
-    found, signatures, left = [], {}, iter(translations)
+    metric, chrf = bleu("sacrebleu", language, lowercase=lowercase), CHRF(lowercase=lowercase)
+    scored, left = [], iter(translations)
     for name, *files in systems:
-        texts = [(lines, references) for lines in islice(left, len(files))]
-        counts = [np.array([*sentence_counts(one, one, **kwargs)])[:, : len(COUNTS)] for one in texts]
-        scored = [score(one, None, **kwargs) for one in texts]
-        signatures = scored[0]["signatures"]
-        bleu, chrf = ([one["scores"][metric] for one in scored] for metric in ("sacrebleu", "chrf"))
-        found.append(System(name, counts, bleu, chrf))
-    return found, signatures
+        system = System(name, [], [], [])
+        for lines in islice(left, len(files)):
+            system.counts.append(np.array([*_counts(metric, lines, references)]))
+            matches, ngrams, (words, length) = np.split(system.counts[-1].sum(axis=0), [4, 8])
+            system.bleu.append(BLEU.compute_bleu(matches.tolist(), ngrams.tolist(), words, length).score)
+            system.chrf.append(chrf.corpus_score(lines, [references]).score)
+        scored.append(system)
+    return scored, {"sacrebleu": str(metric.get_signature()), "chrf": str(chrf.get_signature())}
+
+
+def _counts(metric: BLEU, lines: Iterable[str], references: Iterable[str]) -> Iterator[list[int]]:
+    """`bleu.COUNTS` of each sentence."""
+    metric.effective_order = True  # else it warns of each sentence; counts do not depend on it
+    for line, reference in zip(lines, references, strict=True):
+        score = metric.sentence_score(line, [reference])
+        yield [*score.counts, *score.totals, score.sys_len, score.ref_len]
+    metric.effective_order = False  # for the signature
 
 
 def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:

@@ -8,10 +8,11 @@ gap after the sub-word; -1 if there is none. The file is memory-mapped and share
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, raise_unreadable, read_lines, write_json, writing
+from synmask.pipeline.files import UserError, all_writing, json_text, raise_unreadable, read_lines
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
@@ -72,19 +73,29 @@ def annotate_file(
         UserError: trees or heads do not match the sentences, and the message names the line; or there is no
             sentence.
     """
-    tables = []
     counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
-    for tokens, tree, parents in parsed_sentences(subwords, trees, heads, kept):
-        tables.append(annotate(tokens, parents, tree))
-        counts["sentences"] += 1
-        counts["without_heads"] += parents is None
-        counts["without_distances"] += tree is None
-    if not tables:
-        raise UserError(f"{subwords}: empty; give a text in BPE")
-    with writing(output, "wb") as handle:
-        np.save(handle, np.concatenate(tables))
-    write_json(output.with_suffix(".json"), counts)
+    tokens_seen = 0
+    beside = output.with_suffix(".json")
+    with all_writing([output, beside], "wb") as (handle, text):
+        _write_header(handle, 0)
+        for tokens, tree, parents in parsed_sentences(subwords, trees, heads, kept):
+            handle.write(annotate(tokens, parents, tree).tobytes())
+            tokens_seen += len(tokens) + 1
+            counts["sentences"] += 1
+            counts["without_heads"] += parents is None
+            counts["without_distances"] += tree is None
+        if not counts["sentences"]:
+            raise UserError(f"{subwords}: empty; give a text in BPE")
+        handle.seek(0)
+        _write_header(handle, tokens_seen)
+        text.write(json_text(counts).encode())
     return counts
+
+
+def _write_header(handle: IO[bytes], rows: int) -> None:
+    """The header of an .npy file; NumPy makes it equally long for any number of rows."""
+    header = {"descr": "<i2", "fortran_order": False, "shape": (rows, 3)}
+    np.lib.format.write_array_header_1_0(handle, header)
 
 
 class Annotations(Sequence):

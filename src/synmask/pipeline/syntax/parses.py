@@ -80,43 +80,50 @@ def _misfit(parse: Parse) -> str | None:
     return None
 
 
-def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
-    """Read the predictions for gold trees: output of `synmask parse`, or any parser's bracketed trees.
+def read_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
+    """Yield each tree of a treebank (`treebank.read_trees`) with its prediction: output of `synmask parse`,
+    or any parser's bracketed trees.
 
-    Bracketed trees have labels (`treebank.read_trees`) or, one per line, none: (the (dog barks)). A file is
-    of the latter kind if each line has as many words as the gold tree, or none: (()), a failed parse.
+    Bracketed trees have labels or, one per line, none: (the (dog barks)). A file is of the latter kind if
+    each line has as many words as the gold tree, or none: (()), a failed parse. To tell them apart, all trees
+    are held in memory then.
 
     Raises:
-        UserError: the file is of neither kind, or a line is damaged.
+        UserError: `predicted` is of neither kind, a line is damaged, or trees do not fit together (`paired`).
     """
-    if path.is_dir():
-        return _of_trees(read_trees(path), path)
-    lines = list(read_lines(path))
-    start = next((line.lstrip()[:1] for line in lines if line.strip()), "(")
+    trees, where = read_trees(gold), f"{gold}, {predicted}"
+    if predicted.is_dir():
+        return paired(trees, _of_trees(read_trees(predicted), predicted), where)
+    start = next((line.lstrip()[:1] for line in read_lines(predicted) if line.strip()), "(")
     if start == "{":
-        return list(read_parses(path))
+        return paired(trees, read_parses(predicted), where)
     if start != "(":
-        what = "neither a tree in brackets nor what `synmask parse` writes"
-        raise UserError(f"{path}: {what}; give one of these per sentence")
+        reason = "neither a tree in brackets nor what `synmask parse` writes"
+        raise UserError(f"{predicted}: {reason}; give one of these per sentence")
+    trees = [*trees]
+    return paired(trees, _bracketed(predicted, [len(tree.leaves()) for tree in trees]), where)
+
+
+def _bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
+    """A parser's bracketed trees; `lengths`: the words of each gold tree."""
+    lines = list(read_lines(path))
     words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
-    expected = [len(tree.leaves()) for tree in gold]
-    bare = len(words) == len(expected) and all(
-        one in (0, other) or other == 0 for one, other in zip(words, expected, strict=True)
+    bare = len(words) == len(lengths) and all(
+        count in (0, length) or length == 0 for count, length in zip(words, lengths, strict=True)
     )
     if not bare:
         try:
-            return _of_trees(trees_of(lines, str(path)), path)
+            return [*_of_trees(trees_of(lines, str(path)), path)]
         except UserError as error:
             hint = "or, if trees have no labels, give one per line with as many words as the gold tree"
             raise UserError(f"{error}; {hint}") from None
     labelled = (
         re.sub(r"\(|[^\s()]+", _with_label, line) if re.search(r"[^\s()]", line) else line for line in lines
     )
-    parses = _of_trees(trees_of(labelled, str(path)), path)
     # drop brackets around single words, and repeated ones
     return [
-        replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1}), tags=())
-        for one in parses
+        replace(parse, spans=sorted({span for span in parse.spans if span[1] - span[0] > 1}), tags=())
+        for parse in _of_trees(trees_of(labelled, str(path)), path)
     ]
 
 
@@ -124,8 +131,7 @@ def _with_label(token: re.Match) -> str:
     return "(X " if token[0] == "(" else f"(X {token[0]})"
 
 
-def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
-    parses = []
+def _of_trees(trees: Iterable[Tree], path: Path) -> Iterator[Parse]:
     for number, tree in enumerate(trees, start=1):
         words = tree.leaves()
         if pieces := [word for word in words if word.endswith("@@")]:
@@ -135,8 +141,7 @@ def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
         failed = tree.label == FAILED
         spans = [] if failed else tree.spans()
         distances = [0.0] * (len(words) - 1)
-        parses.append(Parse(words, distances, 0.0, spans=spans, tags=tree.tags(), failed=failed))
-    return parses
+        yield Parse(words, distances, 0.0, spans=spans, tags=tree.tags(), failed=failed)
 
 
 class Shown(BaseModel):
@@ -169,15 +174,19 @@ def read_distribution(path: Path) -> Shown:
         raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
 
 
-def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
-    """Raise a UserError that names the line unless parses and gold trees have equal words (case aside).
+def paired(trees: Iterable[Tree], parses: Iterable[Parse], where: str) -> Iterator[tuple[Tree, Parse]]:
+    """Yield each gold tree with its parse; `where`: the files, for messages.
 
-    A gold tree or a parse that says that a parser failed has no words to compare.
+    Raises:
+        UserError: there are more of one, or their words differ (case aside). A tree or a parse that says that
+            a parser failed has no words to compare.
     """
     for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
-            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse per tree")
-        if not parse.failed and (found := unlike(words_of(parse.tokens), tree)):
+            advice = f"more {more} than {fewer} ({line - 1}); give one parse per tree"
+            raise UserError(f"{where}: line {line}: {advice}")
+        if not parse.failed and (difference := unlike(words_of(parse.tokens), tree)):
             advice = "give both the same sentences, tokenised alike"
-            raise UserError(f"line {line}: {found} as in the gold tree; {advice}")
+            raise UserError(f"{where}: line {line}: {difference} as in the gold tree; {advice}")
+        yield tree, parse
