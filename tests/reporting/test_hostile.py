@@ -11,6 +11,8 @@ from html import unescape
 import pandas as pd
 import pytest
 import yaml
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 from markdown_it import MarkdownIt
 from matplotlib.font_manager import fontManager
 from rich.cells import cell_len
@@ -80,10 +82,37 @@ def test_a_heat_map_of_hostile_tokens_is_xml(tmp_path):
     assert [row["parent"] for row in rows[:size]] == tokens
 
 
-def test_characters_without_a_font_are_said_before_the_figure(monkeypatch, capsys):
+@pytest.fixture
+def bundled_fonts(monkeypatch):
+    """Matplotlib lists its own fonts alone."""
     bundled = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
     monkeypatch.setattr(fontManager, "ttflist", bundled)
+    figures._add_installed_fonts.cache_clear()
     languages.note.cache_clear()
+    yield
+    figures._add_installed_fonts.cache_clear()
+
+
+def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, monkeypatch, capsys, tmp_path):
+    new = FontBuilder(1000)
+    new.setupGlyphOrder([".notdef", "apple"])
+    new.setupCharacterMap({ord("苹"): "apple"})
+    new.setupGlyf({name: TTGlyphPen(None).glyph() for name in (".notdef", "apple")})
+    new.setupHorizontalMetrics({name: (500, 0) for name in (".notdef", "apple")})
+    new.setupHorizontalHeader(ascent=800, descent=-200)
+    new.setupNameTable({"familyName": "New", "styleName": "Regular"})
+    new.setupOS2()
+    new.setupPost()
+    new.save(tmp_path / "new.ttf")
+    (tmp_path / "damaged.ttf").write_bytes(b"no font")
+    paths = [str(tmp_path / name) for name in ("damaged.ttf", "new.ttf")]
+    monkeypatch.setattr(figures, "findSystemFonts", lambda: paths)
+    assert figures.fonts_for(["苹"]) == ["DejaVu Sans", "New"]
+    assert capsys.readouterr().err == ""
+
+
+def test_characters_without_a_font_are_said_before_the_figure(bundled_fonts, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "findSystemFonts", list)
     assert figures.fonts_for(["plain", "é"]) == ["DejaVu Sans"]
     assert capsys.readouterr().err == ""
     assert figures.fonts_for(["苹果"]) == ["DejaVu Sans"]

@@ -6,6 +6,7 @@ The same data gives the same bytes.
 import re
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager, get_font
+from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
 from synmask.pipeline.arguments import BY_HAND, Json, Labels, OneOrMore, RunJson, labels_of, together
 from synmask.pipeline.arguments import Figure as Place
@@ -212,13 +213,32 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
     lacking = needed - _characters(fontManager.findfont(font))
     if not lacking:
         return [font]
-    for other in sorted(fontManager.ttflist, key=lambda other: (other.name, other.fname)):
-        if not other.name.startswith("Last Resort") and lacking <= _characters(other.fname):
-            return [font, other.name]
+    other = _font_with(lacking)
+    if other is None:  # matplotlib's list, which it keeps on the disk, may be older than a font
+        _add_installed_fonts()
+        other = _font_with(lacking)
+    if other is not None:
+        return [font, other]
     boxes = " ".join(map(chr, sorted(lacking)[:10])) + (" …" if len(lacking) > 10 else "")
     note(f"no font here has {boxes}, so a figure shows boxes; install one, such as Debian's fonts-noto-cjk")
     warnings.filterwarnings("ignore", "Glyph .* missing from font")  # reported once
     return [font]
+
+
+def _font_with(characters: set[int]) -> str | None:
+    """The first font, by its name, that has these code points."""
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.name, font.fname)):
+        if not font.name.startswith("Last Resort") and characters <= _characters(font.fname):
+            return font.name
+    return None
+
+
+@cache
+def _add_installed_fonts() -> None:
+    """Add this machine's fonts that matplotlib does not list."""
+    for path in sorted({*findSystemFonts()} - {font.fname for font in fontManager.ttflist}):
+        with suppress(Exception):  # damaged ones are left out, as matplotlib does
+            fontManager.addfont(path)
 
 
 @cache
