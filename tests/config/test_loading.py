@@ -56,8 +56,8 @@ def message_of(tmp_path, text, **given):
         ("corpora: {multi30k: {pairs: {test: -1}}}", "mine.yaml, line 1: corpora.multi30k.pairs.test: must be above 0"),
         ("corpora:\n  demo:\n    decoding: {beam: 0}", "mine.yaml, line 3: corpora.demo.decoding.beam: must be above 0"),
         ("benchmarks: {nlu-demo: {finetuning: {dropout: 2}}}", "mine.yaml, line 1: benchmarks.nlu-demo.finetuning.dropout: must be below 1"),
-        # << from another section
-        ("tables: {x: &x {lr: -1}}\nexperiments: {}\ntraining: {<<: *x}", "mine.yaml, line 1: tables.x.lr: "),
+        # << from another section: the line where it is written
+        ("tables: {x: &x {lr: -1}}\ntraining:\n  <<: *x", "mine.yaml, line 1: training.lr: must be above 0"),
     ],
 )  # fmt: skip
 def test_the_file_and_line_that_set_the_key_last_are_named(tmp_path, text, begin):

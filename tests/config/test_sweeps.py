@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,31 @@ def swept(systems, setting, *tried):
 def test_any_setting_of_a_training_can_be_swept(setting, tried):
     runs = swept(["grammar"], setting, *tried).varied("demo", "de-en").values()
     assert all([key.endswith(setting) for key in run] == [True] for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("system", "setting", "tried", "message"),
+    [
+        ("grammar", "training.dropout", [0.1, 0.2, "1e-1"], "experiments.demo.sweep.values: 0.1 and 1e-1 are the same"),
+        ("grammar", "training.dropout", [0, "0.0"], "0 and 0.0 are the same"),
+        ("grammar", "options.bpe_dim", [64, "64"], "64 and 64 are the same"),
+        ("grammar", "left_pad_source", [True, "true"], "True and true are the same"),
+        ("grammar", "training.dropout", [0.1, 0.1], "experiments.demo.sweep.values: 0.1 is given twice"),
+    ],
+)  # fmt: skip
+def test_a_value_written_in_two_ways_is_not_tried_twice(system, setting, tried, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        swept([system], setting, *tried)
+
+
+def test_a_number_of_a_file_is_one_value(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "experiments: {demo: {sweep: {setting: training.dropout, values: [0.1, 1e-1]}}}"
+    )
+    with pytest.raises(
+        UserError, match=r"mine.yaml, line 1: experiments.demo.sweep.values: 0.1 is given twice"
+    ):
+        configure(read_yaml(tmp_path / "mine.yaml"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from functools import cache, partial
 from inspect import signature
 from pathlib import Path
 
-from synmask.pipeline.config.base import merge
-from synmask.pipeline.config.faults import Fault
+from synmask.pipeline.config.base import Fault, merge
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published, set_in, user_error

@@ -16,7 +16,7 @@ from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed, looks
-from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError
 from synmask.pipeline.gpus import lease
@@ -37,7 +37,7 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        raise ValueError(one_line(error, values)) from None
+        raise ValueError(first_fault(error, values).line) from None
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:

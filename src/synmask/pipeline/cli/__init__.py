@@ -163,7 +163,8 @@ def _usage(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
     from pydantic import ValidationError
 
-    from synmask.pipeline.config.faults import first_fault, nearest
+    from synmask.pipeline.config.base import nearest
+    from synmask.pipeline.config.faults import first_fault
 
     if isinstance(error, UnknownCommandError):  # its own text would import all verbs
         return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"

@@ -1,9 +1,10 @@
 """Types that the sections of config.yaml share: names, paths, numbers."""
 
+import difflib
 import json
 import os
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,7 +18,6 @@ from pydantic import (
 )
 
 from synmask.pipeline import languages
-from synmask.pipeline.config.faults import check_keys
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 
 T = TypeVar("T", bound=Hashable)
@@ -190,8 +190,34 @@ Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
-Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
+Metric = Literal[Translation, Validation, Parsing, Cost, "glue"]  # GLUE's has published numbers only
 TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics that tables test against the baseline, by counts
+
+
+class Fault(ValueError):
+    """An error in the value at `path`; in a validator, `path` begins at its section."""
+
+    def __init__(self, path: tuple, message: str) -> None:
+        self.path = path
+        super().__init__(message)
+
+    @property
+    def line(self) -> str:
+        return ": ".join(filter(None, (".".join(map(str, self.path)), str(self))))
+
+
+def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+    """Raise a Fault with the nearest known name unless `name`, of a `kind`, is known."""
+    if name not in (known := [*known]):
+        raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+
+
+def nearest(name: str, known: Iterable[str], *, others: bool = True) -> str:
+    """The nearest known name as a suggestion, or all known names; without `others` then nothing."""
+    known = sorted(known)
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(known)}" if known and others else ""
 
 
 def merge(base: Mapping, over: Mapping) -> dict:
@@ -217,8 +243,9 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, values: Any) -> Any:
-        if cls.model_config["extra"] == "forbid":
-            check_keys(values, cls.model_fields)
+        if cls.model_config["extra"] == "forbid" and isinstance(values, Mapping):
+            for key in filter(lambda key: isinstance(key, str), values):
+                check_known((key,), "key", key, cls.model_fields)
         return values
 
     def plain(self, **kwargs: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
 from synmask.pipeline.tasks import TASKS
@@ -54,8 +53,7 @@ class Finetuning(DecayingTraining):
 
 
 def _known_task(name: str) -> str:
-    if name not in TASKS:
-        raise ValueError(f"unknown task {name!r}{nearest(name, TASKS)}")
+    base.check_known((), "task", name, TASKS)
     return name
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import looks, sides
+from synmask.pipeline.config.base import Fault, check_known, looks, sides
 from synmask.pipeline.config.benchmarks import BASELINES
-from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
+from synmask.pipeline.config.faults import first_fault, validated
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmask.pipeline.config.base import WITH_JARS, Section, merge
+from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known, merge, nearest
 from synmask.pipeline.config.checks import check
-from synmask.pipeline.config.faults import Fault, check_known, nearest, validated
+from synmask.pipeline.config.faults import validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS

@@ -7,7 +7,6 @@ from pydantic.json_schema import SkipJsonSchema
 
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import GUIDES, GuideOptions, options_by_guide
 from synmask.pipeline.files import UserError
 
@@ -150,8 +149,7 @@ class Guidance(base.Section):
     @field_validator("guide")
     @classmethod
     def _known_guide(cls, guide: str) -> str:
-        if guide not in GUIDES:
-            raise ValueError(f"unknown guide {guide!r}{nearest(guide, GUIDES)}")
+        base.check_known((), "guide", guide, GUIDES)
         return guide
 
     @field_validator("options")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from synmask.pipeline.config.base import merge
-from synmask.pipeline.config.faults import Fault, validated
+from synmask.pipeline.config.base import Fault, merge
+from synmask.pipeline.config.faults import validated
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Sweep, System
 
@@ -58,11 +58,17 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         what = f"the guide of the first system, {first!r}, has no options; put one first that has"
         raise Fault((*path, "setting"), what)
     stem, systems = "-".join([first, *sweep.setting.removeprefix("options.").split(".")]), {}
+    tried: dict[str, Any] = {}  # settings without their name → the value
     for value in sweep.values:
         text, changed = str(value).lower(), {last: value}
         for section in reversed(outer):
             changed = {section: changed}
         changed["label"] = f"{system.label or first}, {last} {text}"
         whole = merge(system.model_dump(exclude_unset=True), changed)
-        systems[f"{stem}-{text}".replace("_", "-")] = validated(System, whole, path)
+        swept = validated(System, whole, path)
+        settings = f"{swept.model_copy(update={'label': None, 'options': {}})!r} {swept.guide_options!r}"
+        if settings in tried:
+            raise Fault((*path, "values"), f"{tried[settings]} and {value} are the same; leave one out")
+        tried[settings] = value
+        systems[f"{stem}-{text}".replace("_", "-")] = swept
     return systems

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
-from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.files import UserError, all_renamed
 from synmask.pipeline.owner import owned
 from synmask.pipeline.text.gpt2 import read_encoder
@@ -49,7 +49,7 @@ class RobertaShape(RobertaSize):
         try:
             return cls.model_validate(sizes)
         except ValidationError as error:
-            raise UserError(f"{where}: {one_line(error, sizes)}") from None
+            raise UserError(f"{where}: {first_fault(error, sizes).line}") from None
 
     def settings(self, training: RobertaTraining | None = None) -> Namespace:
         """The sizes, and the dropout of a training, under the names that fairseq's `roberta` reads."""
