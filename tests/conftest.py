@@ -9,6 +9,7 @@ import pytest
 
 import browser
 from synmask.pipeline import files
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.corpora.download import fetch
 from warm import Warm
@@ -70,10 +71,10 @@ def configured():
 def fetched(*languages):
     """The configuration of `configured`, once the jars that parse `languages` are there."""
     config = configured()
-    main = set(config.tokeniser_jars("corenlp"))
-    wanted = main.union(*map(config.corenlp_jars, languages))
+    main = set(DataFiles(config).tokeniser_jars("corenlp"))
+    wanted = main.union(*map(DataFiles(config).corenlp_jars, languages))
     for path in wanted:
-        url, sha256 = config.origin("corenlp", Path(path).name)
+        url, sha256 = DataFiles(config).origin("corenlp", Path(path).name)
         if not Path(path).exists() or files.sha256(path) != sha256:
             fetch(name="corenlp", url=url, output=Path(path), sha256=sha256)
     return config
@@ -91,7 +92,9 @@ def corenlp():
 @pytest.fixture(scope="session")
 def chinese():
     """The same for Chinese, whose 1.6 GB are fetched only if SYNMASK_TEST_CHINESE is set; the same group, too."""
-    if os.environ.get("SYNMASK_TEST_CHINESE") or all(map(os.path.exists, configured().corenlp_jars("zh"))):
+    if os.environ.get("SYNMASK_TEST_CHINESE") or all(
+        map(os.path.exists, DataFiles(configured()).corenlp_jars("zh"))
+    ):
         return fetched("zh")
     pytest.skip("CoreNLP's Chinese models (1.6 GB) are not there; SYNMASK_TEST_CHINESE=1 fetches them")
 
@@ -99,4 +102,4 @@ def chinese():
 @pytest.fixture(scope="session")
 def corenlp_jars():
     """The jars of `tokeniser: corenlp`; for the same xdist group."""
-    return fetched().tokeniser_jars("corenlp")
+    return DataFiles(fetched()).tokeniser_jars("corenlp")

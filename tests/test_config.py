@@ -8,6 +8,7 @@ from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Guidance, RunSettings, Text
@@ -103,10 +104,11 @@ def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
         "tables": ["translation", "parsing"],
     }  # fmt: skip
     config = load(values)
-    assert config.raw_files("mine", "train", "en-GB")[0] == "train.en-GB"
-    assert config.parses("mine", "train", "deu")["trees"] == "results/mine/deu-en-GB/syntax/train.deu.trees"
-    assert config.corenlp_jars("deu") == config.corenlp_jars("de") != config.corenlp_jars("en-GB")
-    assert config.corenlp_settings("en-GB") == config.corenlp_settings("en")
+    files = DataFiles(config)
+    assert files.raw_files("mine", "train", "en-GB")[0] == "train.en-GB"
+    assert files.parses("mine", "train", "deu")["trees"] == "results/mine/deu-en-GB/syntax/train.deu.trees"
+    assert files.corenlp_jars("deu") == files.corenlp_jars("de") != files.corenlp_jars("en-GB")
+    assert files.corenlp_settings("en-GB") == files.corenlp_settings("en")
 
 
 @pytest.mark.parametrize(
@@ -117,14 +119,17 @@ def test_a_based_on_corpus_may_have_other_files_of_the_same_source(values, chang
     values["corpora"]["mine"] = {"based_on": "multi30k", **changes}
     config = load(merge(values, {}))
     assert config.corpora["mine"].download == "multi30k"
-    assert config.origin("multi30k", "train.de.gz")[1] == config.corpora["multi30k"].sha256["train.de.gz"]
+    assert (
+        DataFiles(config).origin("multi30k", "train.de.gz")[1]
+        == config.corpora["multi30k"].sha256["train.de.gz"]
+    )
 
 
 def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
     name = "test_2017_flickr.de.gz"
     options = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
     values["corpora"]["mine"] = {"based_on": "multi30k", **options}
-    url, checksum = load(values).origin("multi30k", name)
+    url, checksum = DataFiles(load(values)).origin("multi30k", name)
     assert url.endswith(f"/{name}")
     assert checksum == "0" * 64
 
@@ -138,15 +143,16 @@ def test_a_based_on_corpus_may_have_several_test_sets(values):
         "pairs": {"test": 7},
     }
     config = load(values)
+    files = DataFiles(config)
     mine, less = config.corpora["mine"], config.corpora["less"]
     assert (mine.test_sets, less.test_sets) == (["old", "new"], ["new"])
     assert config.corpora["multi30k"].test_sets == []
     assert mine.pairs == {"train": 29000, "valid": 1014}  # the base's number is not that of these files
     assert less.pairs == {**mine.pairs, "test": 7}
     paths = [f"data/multi30k/test_{year}_flickr.de.gz" for year in (2016, 2017)]
-    assert config.raw_files("mine", "test", "de") == paths
-    assert config.downloads("mine", ["de"])[-2:] == paths
-    assert config.raw_files("mine", "valid", "de") == ["data/multi30k/val.de.gz"]
+    assert files.raw_files("mine", "test", "de") == paths
+    assert files.downloads("mine", ["de"])[-2:] == paths
+    assert files.raw_files("mine", "valid", "de") == ["data/multi30k/val.de.gz"]
 
 
 SPLITS = ("train", "valid", "test")
@@ -161,7 +167,7 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
     mine, other = config.corpora["mine"], config.corpora[base]
     assert (mine.text, other.text == Text()) == (Text(), False)
     assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
-    assert config.raw_files("mine", "train", "de") == ["mine/train.de"]
+    assert DataFiles(config).raw_files("mine", "train", "de") == ["mine/train.de"]
     assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)
     assert mine.trees == other.trees  # how to parse, not a file
 
@@ -188,15 +194,16 @@ def test_a_generated_corpus_may_be_based_on_one_with_files(values):
 
 
 def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
-    before = load(values).origin("multi30k", "train.de.gz")
+    before = DataFiles(load(values)).origin("multi30k", "train.de.gz")
     values["corpora"] = {
         "mine": {"based_on": "multi30k", "url": "https://example.org/x"},
         **values["corpora"],
     }
     config = load(values)
-    assert config.origin("multi30k", "train.de.gz") == before
-    assert config.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
-    assert config.raw_files("mine", "train", "de") == ["data/mine/train.de.gz"]
+    files = DataFiles(config)
+    assert files.origin("multi30k", "train.de.gz") == before
+    assert files.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
+    assert files.raw_files("mine", "train", "de") == ["data/mine/train.de.gz"]
 
 
 def test_a_table_shows_trees_or_translations(values):
@@ -468,12 +475,13 @@ def test_a_swept_guide_has_no_option_of_another(values):
 
 def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on(values):
     config = load(values)
+    files = DataFiles(config)
     trained = config.weights["roberta-base-synclm"].continued.parses
     for task in ("cola", "rte", "mrpc", "sts-b"):
-        parses = {part: config.task_parses("glue", task, part) for part in ("train", "dev", "test")}
+        parses = {part: files.task_parses("glue", task, part) for part in ("train", "dev", "test")}
         assert not {*parses["train"]} & {*parses["dev"], *parses["test"]}
         assert {*parses["train"]} <= {*trained["train"], *trained["valid"]}
-    assert [*config.parsed_together("glue", "mnli")["dev-"]] == ["dev_matched", "dev_mismatched"]
+    assert [*files.parsed_together("glue", "mnli")["dev-"]] == ["dev_matched", "dev_mismatched"]
     for entry, prefix in (
         ("base", "results/glue/rte/syntax/dev-1"),
         ("demo", "results/nlu-demo/entailment/syntax/dev"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import of_command_line, read_yaml
 from synmask.pipeline.files import UserError
@@ -342,9 +343,9 @@ def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):
 def test_trees_can_be_switched_off(small):
     _, values = small
     over = {"corpora": {"multi30k-small": {"trees": None}}}
-    assert load(values).gold_trees("multi30k-small", "valid", "de")
-    assert load(merge(values, over)).gold_trees("multi30k-small", "valid", "de") is None
-    assert load(merge(values, over)).gold_trees("multi30k", "valid", "de")
+    assert DataFiles(load(values)).gold_trees("multi30k-small", "valid", "de")
+    assert DataFiles(load(merge(values, over))).gold_trees("multi30k-small", "valid", "de") is None
+    assert DataFiles(load(merge(values, over))).gold_trees("multi30k", "valid", "de")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.syntax.corenlp import parse_file
@@ -42,8 +43,8 @@ def parsed(chinese, tmp_path_factory):
         tokens=folder / "tokens",
         output=folder / "out",
         language="zh",
-        settings=chinese.corenlp_settings("zh"),
-        jars=[*map(Path, chinese.corenlp_jars("zh"))],
+        settings=DataFiles(chinese).corenlp_settings("zh"),
+        jars=[*map(Path, DataFiles(chinese).corenlp_jars("zh"))],
         threads=2,
         memory=chinese.corenlp.mem_mb,
     )
@@ -51,7 +52,7 @@ def parsed(chinese, tmp_path_factory):
 
 
 def test_the_segmenter_splits_words(chinese):
-    jars = [*map(Path, chinese.tokeniser_jars("stanford"))]
+    jars = [*map(Path, DataFiles(chinese).tokeniser_jars("stanford"))]
     text = [sentence.replace(" ", "") for sentence in [*SENTENCES[:3], ""]]
     assert list(tokenise(text, "zh", tokeniser="stanford", jars=jars)) == [*SENTENCES[:3], ""]
 

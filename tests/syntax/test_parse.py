@@ -9,6 +9,7 @@ from itertools import cycle, islice
 import psutil
 import pytest
 
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.treebank import read_trees
 
@@ -52,7 +53,7 @@ def settings(corenlp):
     models = corenlp.corenlp.languages["en"]
     greedy = models.parser.replace(".beam", "")
     return [
-        *("--language", "en", "--jars", *corenlp.corenlp_jars("en")),
+        *("--language", "en", "--jars", *DataFiles(corenlp).corenlp_jars("en")),
         *("--settings", json.dumps({"tagger": models.tagger, "parser": greedy, "max_words": 50})),
     ]
 

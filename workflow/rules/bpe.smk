@@ -124,7 +124,7 @@ rule binarise:
 
 rule annotate:
     input:
-        unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
+        unpack(lambda wildcards: JOBS.data.parses(wildcards.corpus, wildcards.split, wildcards.source)),
         subwords=PAIR / "bpe/{split}.{source}",
         kept=JOBS.kept_lines,
     output:

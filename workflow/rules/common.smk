@@ -170,7 +170,7 @@ def again(rule, folder):
 
 def gold_trees(wildcards):
     [run, *_] = runs(wildcards)
-    return CONFIG.gold_trees(run.corpus, "valid", run.source)
+    return JOBS.data.gold_trees(run.corpus, "valid", run.source)
 
 
 # Resources of the steps that use a model.

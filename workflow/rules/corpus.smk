@@ -31,7 +31,7 @@ rule download_file:
     log:
         LOGS / "download/{download}/{file}.log",
     wildcard_constraints:
-        download=any_of(CONFIG.downloaded),
+        download=any_of(JOBS.data.downloaded),
         file="[^/]+",
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True
@@ -39,15 +39,15 @@ rule download_file:
         # not in params: taking the same file from elsewhere must not rerun what depends on it
         mirror=lambda wildcards: option("mirror", CONFIG.mirrors.get(wildcards.download)),
     params:
-        url=lambda wildcards: option("url", CONFIG.origin(wildcards.download, wildcards.file)[0]),
-        sha256=lambda wildcards: option("sha256", CONFIG.origin(wildcards.download, wildcards.file)[1]),
+        url=lambda wildcards: option("url", JOBS.data.origin(wildcards.download, wildcards.file)[0]),
+        sha256=lambda wildcards: option("sha256", JOBS.data.origin(wildcards.download, wildcards.file)[1]),
     shell:
         "synmask download --name {wildcards.download} {params.url} --output {output:q} {params.sha256} {resources.mirror} 2> {log:q}"
 
 
 rule prepare:
     input:
-        archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
+        archives=lambda wildcards: JOBS.data.downloads(wildcards.corpus),
     output:
         each(
             CORPUS / "raw/{first}-{second}/{split}.{side}",

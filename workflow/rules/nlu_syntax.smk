@@ -39,7 +39,7 @@ use rule constituency as parse_sentences with:
     input:
         cased=TASK / "syntax/{number}.tokens",
         tokens=TASK / "syntax/{number}.tokens",
-        jars=lambda wildcards: CONFIG.corenlp_jars("en"),
+        jars=lambda wildcards: JOBS.data.corenlp_jars("en"),
     output:
         trees=TASK / "syntax/{number}.trees",
         heads=TASK / "syntax/{number}.heads",
@@ -47,7 +47,7 @@ use rule constituency as parse_sentences with:
     log:
         TASK / "logs/parse_sentences.{number}.log",
     params:
-        settings=lambda wildcards: as_json(CONFIG.corenlp_settings("en")),
+        settings=lambda wildcards: as_json(JOBS.data.corenlp_settings("en")),
         language="en",
 
 

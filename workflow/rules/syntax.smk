@@ -15,7 +15,7 @@ rule constituency:
     input:
         cased=JOBS.cased_tokens,
         tokens=PAIR / "tokens/{split}.{language}",
-        jars=lambda wildcards: CONFIG.corenlp_jars(wildcards.language),
+        jars=lambda wildcards: JOBS.data.corenlp_jars(wildcards.language),
     output:
         trees=PAIR / "syntax/{split}.{language}.trees",
         heads=PAIR / "syntax/{split}.{language}.heads",
@@ -23,7 +23,7 @@ rule constituency:
     log:
         PAIR / "logs/constituency.{split}.{language}.log",
     wildcard_constraints:
-        language=any_of(filter(CONFIG.parser_code, CONFIG.languages)),
+        language=any_of(filter(JOBS.data.parser_code, CONFIG.languages)),
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads
@@ -33,7 +33,7 @@ rule constituency:
         runtime=CONFIG.corenlp.runtime,
     params:
         code=given(JOBS.code, "constituency"),
-        settings=lambda wildcards: as_json(CONFIG.corenlp_settings(wildcards.language)),
+        settings=lambda wildcards: as_json(JOBS.data.corenlp_settings(wildcards.language)),
         language="{language}",
         prefix=stem,
     shell:

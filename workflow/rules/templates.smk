@@ -3,7 +3,7 @@
 
 rule templates:
     input:
-        trees=lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
+        trees=lambda wildcards: JOBS.data.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
         source=PAIR / "bpe/{split}.{source}",
         target=PAIR / "bpe/{split}.{target}",
         kept=JOBS.kept_lines,

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from synmask.pipeline.config.base import Metric, Parsing, sides
 from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, filled
@@ -256,7 +257,7 @@ def induces(config: Config, run: Run, syntax: str = "distances") -> bool:
 
 def is_parsed(config: Config, run: Run) -> bool:
     """Whether a run induces trees that can be compared with gold trees."""
-    return induces(config, run) and config.gold_trees(run.corpus, "valid", run.source) is not None
+    return induces(config, run) and DataFiles(config).gold_trees(run.corpus, "valid", run.source) is not None
 
 
 # ---- of a table --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import torch
 from synmask import kernels
 from synmask.pipeline.cli.plan import disk, rows_of
 from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError
@@ -91,7 +92,7 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     if todo := licensed(config, left):
         yield "licensed data", todo
     for folder, name in (Path(path).parts[-2:] for path in left):
-        if place := config.mirrors.get(folder) or config.origin(folder, name)[0]:
+        if place := config.mirrors.get(folder) or DataFiles(config).origin(folder, name)[0]:
             places.add("{0.scheme}://{0.netloc}".format(urlsplit(place)) if "://" in place else place)
     places = sorted(places)
     todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"

@@ -13,6 +13,7 @@ from rich.filesize import decimal
 
 from synmask.pipeline.arguments import Whole
 from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.display import aligned
@@ -113,7 +114,7 @@ def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
     """The hours of CoreNLP for each task of a benchmark that it parses."""
     named, threads = Targets(config, read_published(config.published)), config.corenlp.threads
     for benchmark, task in dict.fromkeys(chain(*map(named.parsed_tasks, targets))):
-        count = sum(config.task_sentences(benchmark, task, start) for start in ("", "dev-"))
+        count = sum(DataFiles(config).task_sentences(benchmark, task, start) for start in ("", "dev-"))
         hours = f"{count / (PARSED_PER_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences, {hours}"
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import CountOption
 from synmask.pipeline.config.base import sides
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import check_named, laid_over, tokeniser_jars
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
@@ -153,7 +154,7 @@ def _models(
             raise UserError(f"{model}: no such file; make it with: {_made_by(model, configfiles)}")
         label = config.label(system)
         models[system if label in models else label] = model
-    gold = config.gold_trees(corpus, "valid", sides(direction)[0])
+    gold = DataFiles(config).gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from synmask.pipeline.config.base import Fault, check_known, looks, sides
 from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.faults import first_fault, validated
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.published import Published, label_of
@@ -76,7 +77,7 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         check_known(("targets", position), "experiment", target, config.named_targets)
     for name in config.mirrors:
-        check_known(("mirrors", name), "download", name, config.downloaded)
+        check_known(("mirrors", name), "download", name, DataFiles(config).downloaded)
     for name, group in config.experiments.items():
         for member in group if isinstance(group, list) else ():
             check_known(("experiments", name), "experiment", member, {**config.experiments, **config.tables})
@@ -104,7 +105,7 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
         if not any(config.systems[name].kind.induces for name in experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
         for source in (sides(direction)[0] for direction in experiment.directions):
-            if config.gold_trees(experiment.corpus, "valid", source) is None:
+            if DataFiles(config).gold_trees(experiment.corpus, "valid", source) is None:
                 lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
                 raise Fault((*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
     for peer in experiment.peers:
@@ -127,10 +128,10 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
         raise Fault(path, f"system {system!r} cannot translate, {what}; leave it out")
     for direction in experiment.directions:
         source, target = sides(direction)
-        if guide.templates and not config.parses(corpus, "train", target):
+        if guide.templates and not DataFiles(config).parses(corpus, "train", target):
             lacks = f"corpus {corpus!r} has no trees of {target}, leave it out"
             raise Fault(path, f"system {system!r} reads templates of the target; {lacks}")
-        if guide.reads and not config.parses(corpus, "train", source):
+        if guide.reads and not DataFiles(config).parses(corpus, "train", source):
             what = f"{' and '.join(sorted(guide.reads))} of a parser"
             lacks = f"corpus {corpus!r} has none of {source}, leave it out"
             raise Fault(path, f"system {system!r} reads {what}; {lacks}")
@@ -176,7 +177,7 @@ def _check_continued(config: Config, weights: Iterable[str], benchmark: str) -> 
         prefix
         for task, entry in tasks.items()
         for part in (*entry.parts, *entry.test_rows)
-        for prefix in config.task_parses(benchmark, task, part)
+        for prefix in DataFiles(config).task_parses(benchmark, task, part)
     }
     for name in weights:
         continued = config.weights[name].continued
@@ -296,7 +297,7 @@ def _check_checksums(config: Config) -> None:
     """Reject a checksum of a file that is not downloaded: it would never be compared."""
     for section in ("corpora", "weights", "benchmarks"):
         for name, entry in getattr(config, section).items():
-            files = config.origins.get(entry.download if section == "corpora" else name, {})
+            files = DataFiles(config).origins.get(entry.download if section == "corpora" else name, {})
             for file in entry.sha256:
                 check_known((section, name, "sha256", file), "download", file, files)
 

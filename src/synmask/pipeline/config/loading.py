@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known, merge, nearest
 from synmask.pipeline.config.checks import check
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.faults import validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
@@ -95,7 +96,7 @@ def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
     def jars(tokeniser: str) -> list[Path]:
         if tokeniser not in WITH_JARS:
             return []
-        return [Path(jar) for jar in laid_over(configfile)[0].tokeniser_jars(tokeniser)]
+        return [Path(jar) for jar in DataFiles(laid_over(configfile)[0]).tokeniser_jars(tokeniser)]
 
     return jars
 

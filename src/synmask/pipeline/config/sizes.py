@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterable
 
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 
 
@@ -15,7 +16,7 @@ def number_of_pairs(config: Config, corpus: str, language: str) -> int | None:
     entry = config.corpora[corpus]
     number = entry.generate.train if entry.generate else entry.pairs.get("train")
     if number is None and entry.files:
-        number = _total(*config.raw_files(corpus, "train", language), lambda line: 1)
+        number = _total(*DataFiles(config).raw_files(corpus, "train", language), lambda line: 1)
     return sum(number) // 2 if isinstance(number, tuple) else number
 
 

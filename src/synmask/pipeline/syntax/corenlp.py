@@ -15,6 +15,7 @@ from tqdm import tqdm
 from synmask.pipeline import files
 from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
@@ -100,12 +101,12 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
         config, _, files = laid_over(configfile)
-        if not config.parser_code(language):
+        if not DataFiles(config).parser_code(language):
             raise UserError(
                 f"{files[-1]}: corenlp.languages has no {language!r}; use a system without a parser"
             )
-        settings = config.corenlp_settings(language)
-        jars = [Path(jar) for jar in config.corenlp_jars(language)]
+        settings = DataFiles(config).corenlp_settings(language)
+        jars = [Path(jar) for jar in DataFiles(config).corenlp_jars(language)]
         parse_file(
             input=sentences, tokens=tokens, output=output, language=language, settings=settings,
             jars=jars, threads=threads, memory=config.corenlp.mem_mb,

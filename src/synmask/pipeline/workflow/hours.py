@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from synmask.pipeline.config.benchmarks import RobertaSize, WeightsSource
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
@@ -137,7 +138,7 @@ class Clock:
             return text.count(b" ") + 2 * text.count(b"\n")
         entry = self.config.corpora[corpus]
         if entry.files and not entry.url:  # the user's own
-            return _subwords_in(self.config.raw_files(corpus, "train", target))
+            return _subwords_in(DataFiles(self.config).raw_files(corpus, "train", target))
         pairs = number_of_pairs(self.config, corpus, target)
         return pairs and pairs * REFERENCE["subwords"].get(entry.download or corpus, REFERENCE["other"])
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, RunSettings, System
@@ -58,7 +59,7 @@ class Jobs:
     """Parameters and inputs of a job. Each method takes the job's wildcards, then what the rule says."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
+        self.config, self.data = config, DataFiles(config)
         # of each corpus, run or task once, for the many jobs that ask
         self._number_of_pairs = cache(partial(number_of_pairs, config))
         self._run_settings = cache(config.run_settings)
@@ -82,7 +83,7 @@ class Jobs:
         Files that steps make or download are known otherwise. The checksum must not be computed from
         Snakemake's `input`: it takes such a parameter for one that changes with the input alone.
         """
-        fetched = (f"{self.config.data_dir}/{name}/" for name in self.config.downloaded)
+        fetched = (f"{self.config.data_dir}/{name}/" for name in self.data.downloaded)
         made = (f"{RESULTS}/", *fetched)
         named = (read(wildcards) or () for read in inputs)
         paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
@@ -165,18 +166,18 @@ class Jobs:
 
     def raw_text(self, wildcards: Wildcards, side: str) -> list[str]:
         """The raw text of a corpus' split; side: "source" or "target"."""
-        return self.config.raw_files(wildcards.corpus, wildcards.split, getattr(wildcards, side))
+        return self.data.raw_files(wildcards.corpus, wildcards.split, getattr(wildcards, side))
 
     def test_set_files(self, wildcards: Wildcards) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
-        files = self.config.raw_files(wildcards.corpus, "test", wildcards.target)
+        files = self.data.raw_files(wildcards.corpus, "test", wildcards.target)
         return files if self.corpus(wildcards).test_sets else []
 
     def tokeniser(self, wildcards: Wildcards) -> str:
         return self.corpus(wildcards).text.tokeniser_of(wildcards.language)
 
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
-        return self.config.tokeniser_jars(self.tokeniser(wildcards))
+        return self.data.tokeniser_jars(self.tokeniser(wildcards))
 
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
@@ -198,7 +199,7 @@ class Jobs:
     def gold(self, wildcards: Wildcards) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
         place = (wildcards.corpus, "valid", wildcards.source)
-        files = {"gold": self.config.gold_trees(*place), "heads": self.config.gold_heads(*place)}
+        files = {"gold": self.data.gold_trees(*place), "heads": self.data.gold_heads(*place)}
         return {name: path for name, path in files.items() if path}
 
     # ---- trainings -----------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ class Jobs:
     def fetched_weights(self, wildcards: Wildcards) -> str | list[str]:
         """The files, or the user's folder, of weights in Hugging Face's format."""
         name = wildcards.weights
-        return self.config.weights_sources(name) or self.config.weights[name].huggingface
+        return self.data.weights_sources(name) or self.config.weights[name].huggingface
 
     def of_parts(self, wildcards: Wildcards, path: str) -> list[str]:
         """This file for each part of a task that is predicted."""
@@ -331,7 +332,7 @@ class Jobs:
         """The sources of a part of a task."""
         part = wildcards.part
         test = part in self.task(wildcards).test_rows
-        return self.config.task_sources(wildcards.benchmark, wildcards.task, test=test, part=part)
+        return self.data.task_sources(wildcards.benchmark, wildcards.task, test=test, part=part)
 
     def part_rows(self, wildcards: Wildcards) -> int:
         """How many rows a part of a task must have."""
@@ -346,7 +347,7 @@ class Jobs:
     def parsed_parts(self, wildcards: Wildcards) -> list[str]:
         """The parts of a task whose sentences a file of these holds."""
         start = wildcards.number.rstrip("0123456789")
-        return [*self.config.parsed_together(wildcards.benchmark, wildcards.task)[start]]
+        return [*self.data.parsed_together(wildcards.benchmark, wildcards.task)[start]]
 
     def task_rows(self, wildcards: Wildcards) -> list[str]:
         """The TSV of each of these parts."""
@@ -357,7 +358,7 @@ class Jobs:
         return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
 
     def task_parses(self, wildcards: Wildcards) -> list[str]:
-        return self.config.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
+        return self.data.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
 
     def parse_files(self, wildcards: Wildcards) -> list[str]:
         return _files_of(self.task_parses(wildcards))
@@ -365,7 +366,7 @@ class Jobs:
     def sentence_files(self, wildcards: Wildcards) -> int:
         """The number of files that hold the sentences of these parts."""
         part = self.parsed_parts(wildcards)[0]
-        return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
+        return len(self.data.task_parses(wildcards.benchmark, wildcards.task, part))
 
     def task_syntax(self, wildcards: Wildcards, *parts: str) -> list[str]:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from synmask.pipeline import runs
 from synmask.pipeline.config.base import TESTED, Cost, Parsing, Translation, Validation, arrow, sides
 from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
@@ -37,7 +38,7 @@ def licensed(config: Config, downloads: Iterable[str]) -> str:
     missing: dict[str, list[str]] = {}
     for path in downloads:
         name, file = Path(path).parts[-2:]
-        if name not in config.mirrors and config.origin(name, file)[0] is None:
+        if name not in config.mirrors and DataFiles(config).origin(name, file)[0] is None:
             missing.setdefault(name, []).append(file)
     return "; ".join(
         f"{name} is licensed and cannot be downloaded: get {', '.join(sorted(files))}, "
@@ -59,6 +60,7 @@ class Targets:
         self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
     ) -> None:
         self.config, self.published, self.exists = config, published, exists
+        self.data = DataFiles(config)
         self.tables: dict[str, Table] = runs.tables(config)
         self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
         self.columns: Callable[[str], list[Column]] = cache(self._columns)
@@ -101,21 +103,21 @@ class Targets:
         config, files = self.config, set()
         for table in self._benchmark_tables(target):
             benchmark = config.benchmarks[table.benchmark]
-            files.update(config.weights_sources(benchmark.weights))
+            files.update(self.data.weights_sources(benchmark.weights))
             tasks, parsed = {*config.tasks_of(table)}, self._parsed_tasks(table)
             if parsed:
-                files.update(config.corenlp_jars(TASK_LANGUAGE))
+                files.update(self.data.corenlp_jars(TASK_LANGUAGE))
             for task in tasks | parsed if benchmark.folder is None else ():
-                files.update(config.task_sources(table.benchmark, task, test=task in tasks))
+                files.update(self.data.task_sources(table.benchmark, task, test=task in tasks))
         for run in self._translated(target):
             languages = {run.source, run.target}
             for parsed in (run.source, run.target)[: 2 if config.systems[run.system].kind.templates else 1]:
-                if pair := config.parsed_pair(run.corpus, parsed):
-                    files.update(config.corenlp_jars(parsed))
+                if pair := self.data.parsed_pair(run.corpus, parsed):
+                    files.update(self.data.corenlp_jars(parsed))
                     languages.update(sides(pair))
-            files.update(config.downloads(run.corpus, languages))
+            files.update(self.data.downloads(run.corpus, languages))
             for language in languages:
-                files.update(config.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
+                files.update(self.data.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
         return sorted(files)
 
     def own_files(self, target: str) -> list[str]:
@@ -125,10 +127,10 @@ class Targets:
             corpus = config.corpora[run.corpus]
             if corpus.files and not corpus.url:
                 for split, language in product(corpus.files, (run.source, run.target)):
-                    files.update(config.raw_files(run.corpus, split, language))
+                    files.update(self.data.raw_files(run.corpus, split, language))
         for run in self._compared(target):
             if isinstance(trees := config.corpora[run.corpus].trees, dict):
-                files.update(config.gold_trees(run.corpus, split, run.source) for split in trees)
+                files.update(self.data.gold_trees(run.corpus, split, run.source) for split in trees)
         return sorted(files)
 
     def _compared(self, target: str) -> list[Run]:
@@ -282,7 +284,7 @@ class Targets:
         """Why columns of a table of trees have no runs."""
         columns = self.columns(table) if runs.scores_trees(self.tables[table]) else ()
         places = ((column["corpus"], sides(column["column"])[0]) for column in columns)
-        lacking = (corpus for corpus, source in places if not self.config.gold_trees(corpus, "valid", source))
+        lacking = (corpus for corpus, source in places if not self.data.gold_trees(corpus, "valid", source))
         return [
             f"No runs here: corpora.{name} has no `trees` to compare with." for name in dict.fromkeys(lacking)
         ]
