@@ -90,17 +90,8 @@ onstart:
     if not workflow.resource_settings.cores and workflow.local_exec:
         sys.exit("--cores 0: no job can start; give --cores 1 or more")
     records.keep()  # what results are made from
-    for message in filter(None, [half_done_trainings(), reasons.unrecorded(workflow.dag)]):
+    for message in filter(None, [PLANNED.half_done(), PLANNED.unrecorded()]):
         logger.warning(message)
 
 
-# for the terminal: the hours of a dry run, why jobs run again, and suggestions for a target that does not exist
-terminal.WORKFLOW.hours = training_hours
-terminal.WORKFLOW.half_done = half_done_trainings
-terminal.WORKFLOW.licensed = licensed_downloads
-terminal.WORKFLOW.reasons = lambda: reasons.grouped(workflow.dag, next_epoch)
-terminal.WORKFLOW.unrecorded = lambda: reasons.unrecorded(workflow.dag)
-terminal.WORKFLOW.because = why
-terminal.WORKFLOW.is_set_in = is_set_in
-terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-terminal.WORKFLOW.submitted = partial(slurm.table, workflow)
+PLANNED.inform_terminal()

@@ -5,24 +5,23 @@ import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from inspect import signature
-from pathlib import Path
 
 from synmask.pipeline.config.base import Fault, merge
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.loading import load, project_files, read_all, read_published, set_in, user_error
+from synmask.pipeline.config.loading import load, project_files, read_all, read_published, user_error
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.config.yaml_source import of_command_line
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.runs import TRAININGS
-from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, records, slurm, terminal
+from synmask.pipeline.workflow import compat_slurm, records, slurm
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
-from synmask.pipeline.workflow.targets import Targets, licensed
+from synmask.pipeline.workflow.planned import Planned
+from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
@@ -64,6 +63,7 @@ elif "SLURM_JOB_ID" in os.environ and slurm.setup():
 
 JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)
+PLANNED = Planned(workflow, JOBS, VALUES)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
 SIDES = ("{source}", "{target}")
@@ -145,29 +145,6 @@ TRAINING = {
 }
 
 
-FORCED = "SYNMASK_FORCED"  # an environment variable
-
-
-@cache
-def forced():
-    """The rules and files that the user forces, "*" for all. Snakemake does not tell them to the processes of jobs."""
-    if workflow.is_main_process:
-        dag = workflow.dag_settings
-        named = [*dag.forcerun, *(dag.targets if dag.forcetargets else ()), *("*" if dag.forceall else "")]
-        os.environ[FORCED] = "\n".join(named)
-    return os.environ.get(FORCED, "").split("\n")
-
-
-def again(rule, folder):
-    """1 for a training that the user forces: by its rule, by one of its files, or with everything."""
-
-    def forced_run(wildcards):
-        run = filled(folder, **dict(wildcards.items()))
-        return int(rule in forced() or "*" in forced() or run in map(os.path.dirname, forced()))
-
-    return forced_run
-
-
 def gold_trees(wildcards):
     [run, *_] = runs(wildcards)
     return JOBS.data.gold_trees(run.corpus, "valid", run.source)
@@ -190,48 +167,6 @@ def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
     with ending_in_one_line():
         return TARGETS.submissions(table)
-
-
-def training_hours():
-    """The hours of the jobs to be run, in one line."""
-    jobs = [*workflow.dag.needrun_jobs(exclude_finished=False)]  # the logger's thread asks while jobs start
-    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
-
-
-def is_set_in(wildcards, name):
-    """The key of a job's resource, and the file that sets it."""
-    return set_in((*CONFIG.resources_key(*JOBS.entry(wildcards)), name), VALUES)
-
-
-@cache
-def numbered_jobs():
-    return {job.jobid: job for job in workflow.dag.needrun_jobs(exclude_finished=False)}
-
-
-def why(number):
-    """Why the job with this number runs again, in words."""
-    job = numbered_jobs().get(number)
-    return reasons.because(workflow.dag, job, next_epoch) if job else ""
-
-
-def next_epoch(job):
-    """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
-    if job.rule.name not in TRAININGS:
-        return None
-    return half_done.next_epoch(Path(job.output[0]).parent, partial(JOBS.stamp, job.wildcards, job.rule.name))
-
-
-def half_done_trainings():
-    """Trainings to be run that other code has half done, in one line."""
-    jobs = [job for job in workflow.dag.needrun_jobs(exclude_finished=False) if job.rule.name in TRAININGS]
-    runs = [(Path(job.output[0]).parent, partial(JOBS.stamp, job.wildcards, job.rule.name)) for job in jobs]
-    return half_done.line(runs, CONFIG.any_code)
-
-
-def licensed_downloads():
-    """`licensed` for the files that are to be downloaded."""
-    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
-    return licensed(CONFIG, [job.output[0] for job in jobs if job.rule.name == "download_file"])
 
 
 def check_free(target):

@@ -71,7 +71,7 @@ rule finetune:
     threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
-        again=again("finetune", TUNED),
+        again=PLANNED.again("finetune"),
         keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
     params:
         code=given(JOBS.code, "finetune"),

@@ -50,7 +50,7 @@ use rule train as train_templates with:
         PREDICTOR / "train.log",
     resources:
         **TRAINING,
-        again=again("train_templates", PREDICTOR),
+        again=PLANNED.again("train_templates"),
     params:
         code=given(JOBS.code, "train", guided=False),
         settings=JOBS.template_settings,

@@ -22,7 +22,7 @@ rule train:
     threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
-        again=again("train", RUN),
+        again=PLANNED.again("train"),
     params:
         code=given(JOBS.code, "train"),
         settings=JOBS.run_settings,

@@ -99,7 +99,7 @@ rule pretrain:
     threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
-        again=again("pretrain", WEIGHTS),
+        again=PLANNED.again("pretrain"),
     params:
         code=given(JOBS.code, "pretrain"),
         identity=JOBS.pretrained_run,
@@ -156,7 +156,7 @@ rule continue_pretraining:
     threads: given(JOBS.resource, "threads")
     resources:
         **TRAINING,
-        again=again("continue_pretraining", WEIGHTS),
+        again=PLANNED.again("continue_pretraining"),
     params:
         code=given(JOBS.code, "continue-pretraining"),
         identity=JOBS.pretrained_run,

@@ -1,0 +1,101 @@
+"""What can be said of the jobs that Snakemake has planned: hours, half-done trainings, downloads, reasons."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from synmask.pipeline.config.loading import set_in
+from synmask.pipeline.runs import TRAININGS, training
+from synmask.pipeline.workflow import half_done, hours, reasons, slurm
+from synmask.pipeline.workflow.jobs import Jobs, Wildcards
+from synmask.pipeline.workflow.targets import licensed
+from synmask.pipeline.workflow.terminal import WORKFLOW
+
+FORCED = "SYNMASK_FORCED"  # an environment variable
+
+
+class Planned:
+    """The jobs of a workflow that are to be run.
+
+    Args:
+        workflow: Snakemake's.
+        jobs: parameters of jobs.
+        values: the values of all files of the configuration.
+    """
+
+    def __init__(self, workflow: Any, jobs: Jobs, values: Mapping[str, Any]) -> None:
+        self.workflow, self.jobs, self.config, self.values = workflow, jobs, jobs.config, values
+
+    def inform_terminal(self) -> None:
+        """Let the terminal say all this, and suggest targets for one that does not exist."""
+        for name in ("hours", "half_done", "licensed", "reasons", "because", "unrecorded", "is_set_in"):
+            setattr(WORKFLOW, name, getattr(self, name))
+        WORKFLOW.submitted = partial(slurm.table, self.workflow)
+        WORKFLOW.targets = [rule.name for rule in self.workflow.rules if not rule.has_wildcards()]
+
+    def _to_run(self, *rules: str) -> list[Any]:
+        """The jobs to be run, or those of some rules; a list, since a thread asks while jobs start."""
+        jobs = self.workflow.dag.needrun_jobs(exclude_finished=False)
+        return [job for job in jobs if not rules or job.rule.name in rules]
+
+    def hours(self) -> str:
+        """The hours of all trainings, in one line."""
+        return hours.of_jobs(self.config, ((job.rule.name, job.wildcards_dict) for job in self._to_run()))
+
+    def half_done(self) -> str:
+        """Trainings that other code has half done, in one line."""
+        trainings = self._to_run(*TRAININGS)
+        return half_done.line(map(self._begun, trainings), self.config.any_code)
+
+    def _begun(self, job: Any) -> tuple[Path, Callable[[], Any]]:
+        """The folder of a training, and its stamp once it is asked for."""
+        return Path(job.output[0]).parent, partial(self.jobs.stamp, job.wildcards, job.rule.name)
+
+    def licensed(self) -> str:
+        """Downloads that only the user can get, in one line."""
+        return licensed(self.config, [job.output[0] for job in self._to_run("download_file")])
+
+    def reasons(self) -> list[str]:
+        """Why jobs run again that are done, a line per rule and reason."""
+        return reasons.grouped(self.workflow.dag, self._next_epoch)
+
+    def because(self, number: int) -> str:
+        """Why the job with this number runs again."""
+        job = self._numbered.get(number)
+        return reasons.because(self.workflow.dag, job, self._next_epoch) if job else ""
+
+    @cached_property
+    def _numbered(self) -> dict[int, Any]:
+        return {job.jobid: job for job in self._to_run()}
+
+    def _next_epoch(self, job: Any) -> int | None:
+        """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
+        return half_done.next_epoch(*self._begun(job)) if job.rule.name in TRAININGS else None
+
+    def unrecorded(self) -> str:
+        """Finished jobs without a record, in one line."""
+        return reasons.unrecorded(self.workflow.dag)
+
+    def is_set_in(self, wildcards: Wildcards, name: str) -> str:
+        """The key of a job's resource, and the file that sets it."""
+        return set_in((*self.config.resources_key(*self.jobs.entry(wildcards)), name), self.values)
+
+    def again(self, rule: str) -> Callable[[Wildcards], int]:
+        """1 for a training that the user forces: by its rule, by one of its files, or with everything."""
+
+        def again(wildcards: Wildcards) -> int:
+            run = training(rule, dict(wildcards.items())).folder
+            return int(bool({rule, "*"} & {*self._forced}) or run in map(os.path.dirname, self._forced))
+
+        return again
+
+    @cached_property
+    def _forced(self) -> list[str]:
+        """The rules and files that the user forces, "*" for all; Snakemake does not tell them to jobs."""
+        if self.workflow.is_main_process:
+            dag = self.workflow.dag_settings
+            names = [*dag.forcerun, *(dag.targets if dag.forcetargets else ()), *["*"] * dag.forceall]
+            os.environ[FORCED] = "\n".join(names)
+        return os.environ.get(FORCED, "").split("\n")
