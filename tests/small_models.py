@@ -116,10 +116,10 @@ def all_settings():
 def settings_of(settings):
     """Settings of a system with the guide `name`, with its default options but for those given."""
 
-    from synmask.pipeline.config.guides import GUIDES
+    from synmask.pipeline.config.guides import GUIDES, option_values, options_from
 
     def make(name, **options):
-        whole = GUIDES[name].model_validate(options).model_dump(mode="json")
+        whole = option_values(options_from(GUIDES[name], options))
         return copy.deepcopy(settings | {"system": settings["system"] | {"guide": name, "options": whole}})
 
     return make
@@ -225,7 +225,7 @@ def drawn(corpus, all_settings):
     """
     import torch
 
-    from synmask.pipeline.config.guides import GUIDES
+    from synmask.pipeline.config.guides import GUIDES, option_values, options_from
     from synmask.pipeline.translation.model_file import save_model
     from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 
@@ -233,7 +233,7 @@ def drawn(corpus, all_settings):
     text = model_text("#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n")
 
     def make(path, guide, seed=0, left_pad_source=False, **options):
-        whole = GUIDES[guide].model_validate(options).model_dump(mode="json")
+        whole = option_values(options_from(GUIDES[guide], options))
         system = all_settings["plain"]["system"] | {"guide": guide, "options": whole}
         system["left_pad_source"] = left_pad_source
         settings = typed(all_settings["plain"] | {"system": system})

@@ -281,7 +281,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
     before = load(values)
     plain = before.run_settings("demo", "de-en", "transformer")
     assert as_json(before.template_settings(*run)) == as_json(plain)
-    assert before.template_cut(*run).plain() == {"ratio": 0.15, "least": 3, "most": 6}
+    assert before.template_cut(*run) == {"ratio": 0.15, "least": 3, "most": 6}
     for options, changed in (({"without": 0.1}, {names[0]}), ({"least": 2}, {names[0], names[2]})):
         values["corpora"]["demo"]["options"] = {"st-nmt": {"de-en": options}}
         after = load(values)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings, GenerateTask
-from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.guides import GUIDES, option_values, options_from
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
@@ -30,7 +30,7 @@ TRAINING = {
 
 
 def system(guide, **options):
-    options = GUIDES[guide].model_validate(options).model_dump(mode="json")
+    options = option_values(options_from(GUIDES[guide], options))
     return Guidance(guide=guide, options=options, mask_rate=0.0, mlm_weight=0.0)
 
 

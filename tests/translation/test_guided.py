@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from small_models import fit, model_text, typed
-from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.guides import GUIDES, option_values
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.search.products import Products
@@ -119,7 +119,7 @@ def models(corpus, all_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guided")
     plain = all_settings["plain"]
     for name, epochs in (("pascal", 3), ("lpsi", 6)):  # enough not to say the same of every sentence
-        options = GUIDES[name]().model_dump(mode="json")
+        options = option_values(GUIDES[name]())
         settings = plain | {
             "system": plain["system"] | {"guide": name, "options": options},
             "training": plain["training"] | {"max_epochs": epochs},

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from small_models import count_parameters, fit, model_text, typed
-from synmask.pipeline.config.guides import TemplatesOptions
+from synmask.pipeline.config.guides import TemplatesOptions, option_values
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: split
@@ -226,7 +226,7 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     """A file of a model that predicts templates, `first`, and of one that reads them, `second`."""
     folder, plain = tmp_path_factory.mktemp("st-nmt"), all_settings["plain"]
     plain = plain | {"training": plain["training"] | {"max_epochs": 6}}
-    options = TemplatesOptions().model_dump(mode="json")
+    options = option_values(TemplatesOptions())
     system = plain["system"] | {"guide": "templates", "options": options}
     fit(templates / "bin", folder / "first", typed(plain), keep=1)
     text = model_text(CODES, tokeniser={"de": "moses", "en": "none"})

@@ -344,7 +344,7 @@ SYSTEMS = load(read_all(FILES) | {"published": str(ROOT / "workflow/published.ya
         if not n[-1].isdigit()
         and not s.training.model_fields_set
         and "words" not in GUIDES[s.guide].reads
-        and not GUIDES[s.guide].templates
+        and not s.templated
     ),
 )
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):

@@ -28,7 +28,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
         (folder / "bonus.py").write_text(block)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
         monkeypatch.delitem(sys.modules, f"{package.__name__}.bonus", raising=False)
-    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(method_options.options_of("bonus")))
+    monkeypatch.setitem(guides.GUIDES, "bonus", method_options.options_of("bonus"))
     config = load(merge(read_all(project_files(ROOT)), yaml.safe_load(entry)))
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1

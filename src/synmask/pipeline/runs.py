@@ -226,7 +226,7 @@ def _before(config: Config, run: Run | Tuning) -> Iterator[Training]:
     if isinstance(run, Tuning):
         benchmark = config.benchmarks[run.benchmark]
         yield from _pretraining(config, benchmark.weights_of.get(run.system, benchmark.weights))
-    elif config.systems[run.system].kind.templates:
+    elif config.systems[run.system].templated:
         yield Predictor(run.corpus, run.source, run.target, run.system, run.seed)
 
 

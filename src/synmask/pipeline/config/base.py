@@ -4,7 +4,8 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -204,6 +205,15 @@ class Fault(ValueError):
     @property
     def line(self) -> str:
         return ": ".join(filter(None, (".".join(map(str, self.path)), str(self))))
+
+
+@contextmanager
+def at(*path: str) -> Iterator[None]:
+    """Let a Fault's path begin here."""
+    try:
+        yield
+    except Fault as fault:
+        raise Fault((*path, *fault.path), str(fault)) from None
 
 
 def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:

@@ -67,7 +67,7 @@ class FinetuningSettings(base.Section):
     @field_validator("system")
     @classmethod
     def _guides_roberta(cls, system: Guidance) -> Guidance:
-        if not system.guide_options.fits_roberta:
+        if not system.fits_roberta:
             raise ValueError(f"guide {system.guide!r} cannot guide a RoBERTa, which takes {ROBERTAS}")
         return system
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Fault, check_known, looks, sides
+from synmask.pipeline.config.base import Fault, at, check_known, looks, sides
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.faults import first_fault, validated
-from synmask.pipeline.config.guides import ROBERTAS
+from synmask.pipeline.config.faults import first_fault
+from synmask.pipeline.config.guides import ROBERTAS, options_from
 from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
 from synmask.pipeline.config.sections import Experiment, Table
@@ -69,7 +69,8 @@ def _check_options(config: Config) -> None:
             check_known(path, "system", name, config.systems)
             for direction, overrides in directions.items():
                 system = config.systems[name]
-                validated(system.kind, {**system.options, **overrides}, (*path, direction))
+                with at(*path, direction):
+                    options_from(system.kind, {**system.options, **overrides})
 
 
 def _check_names(config: Config) -> None:
@@ -116,7 +117,8 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
-    corpus, guide = experiment.corpus, config.systems[system].kind
+    corpus, row = experiment.corpus, config.systems[system]
+    guide = row.kind
     try:
         model = config.model_of(corpus, system)
     except ValidationError as error:
@@ -128,7 +130,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
         raise Fault(path, f"system {system!r} cannot translate, {what}; leave it out")
     for direction in experiment.directions:
         source, target = sides(direction)
-        if guide.templates and not DataFiles(config).parses(corpus, "train", target):
+        if row.templated and not DataFiles(config).parses(corpus, "train", target):
             lacks = f"corpus {corpus!r} has no trees of {target}, leave it out"
             raise Fault(path, f"system {system!r} reads templates of the target; {lacks}")
         if guide.reads and not DataFiles(config).parses(corpus, "train", source):
@@ -220,7 +222,7 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
     options, pretrain = system.guide_options, config.weights[entry.weights].pretrain
     unread = "which fine-tuning does not read; leave it out"
     for wrong, words in (
-        (not options.fits_roberta, f"cannot be a RoBERTa, which takes {ROBERTAS}; leave it out"),
+        (not system.fits_roberta, f"cannot be a RoBERTa, which takes {ROBERTAS}; leave it out"),
         (system.mlm_weight == "corpus", "has mlm_weight: corpus; a benchmark has none, give a number"),
         (system.left_pad_source, f"has `left_pad_source`, {unread}"),
         (system.training.model_fields_set, f"has `training`, {unread}"),

@@ -19,19 +19,19 @@ MESSAGES = {
     "literal_error": "must be {expected}", "string": "must be text", "bool": "must be true or false",
     "int_parsing_size": f"{NUMBER} of less than 19 digits", "int": NUMBER, "float": "must be a number",
     "finite": "must be a finite number", "tuple": LIST, "list": LIST, "dict": SECTION, "model": SECTION,
-    "dataclass": SECTION, "greater_than_equal": "must be at least {ge:g}", "less_than_equal":
-    "must be at most {le:g}", "greater_than": "must be above {gt:g}", "less_than": "must be below {lt:g}",
-    "too_short": "must have at least {min_length}", "too_long": "must have at most {max_length}",
+    "dataclass": SECTION, "greater_than_equal": "must be at least {ge:g}", "unexpected": "unknown key",
+    "less_than_equal": "must be at most {le:g}", "greater_than": "must be above {gt:g}",
+    "less_than": "must be below {lt:g}", "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
 }  # fmt: skip
 
 
-def validated(section: type[S], values: Any, at: tuple = ()) -> S:
-    """These values, which stand `at` this place of the configuration, as a section; or the `first_fault`."""
+def validated(section: type[S], values: Any) -> S:
+    """These values as a section; or the `first_fault`."""
     try:
         return section.model_validate(values)
     except ValidationError as error:
-        fault = first_fault(error, values)
-        raise Fault((*at, *fault.path), str(fault)) from None
+        raise first_fault(error, values) from None
 
 
 def first_fault(error: ValidationError, values: Any) -> Fault:

@@ -1,98 +1,81 @@
-"""The guides as the configuration knows them: each guide's options as a section."""
+"""The guides as the configuration knows them: the dataclass of each guide's options."""
 
-from dataclasses import fields
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
 
-from pydantic import BeforeValidator, Field, create_model, model_validator
+from pydantic import TypeAdapter, ValidationError
 
-from synmask import options as method_options
-from synmask.pipeline.config.base import Count, Rate, Section, Weight, key, number
-
-
-class GuideOptions(Section):
-    """A section with the fields and the properties of a guide's options (`synmask.options`)."""
-
-    options: ClassVar[type[method_options.GuideOptions]] = method_options.GuideOptions
-    reads: ClassVar[frozenset[str]] = frozenset()
-    parses_itself: ClassVar[bool] = False
-    induces: ClassVar[frozenset[str]] = frozenset()
-    templates: ClassVar[bool] = False  # whether it reads templates of the target, which a model predicts
-    roberta: ClassVar[bool] = False
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """All annotations it reads, including those computed from the tokens."""
-        return self._typed().needs
-
-    def _typed(self) -> method_options.GuideOptions:
-        return self.options(**self.model_dump(include={*self.options.__dataclass_fields__}))
-
-    @property
-    def fits_roberta(self) -> bool:
-        """Whether RoBERTa's tasks give it all that it reads."""
-        return self.roberta and not self.needs - {"words"}
-
-    def mixes(self, left_pads: bool) -> bool:
-        """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
-        return self._typed().mixes(left_pads)
-
-    @model_validator(mode="after")
-    def _own_check(self) -> "GuideOptions":
-        self._typed()  # its checks across options
-        return self
+from synmask.options import GuideOptions, guide_names, option, options_of
+from synmask.pipeline.config.base import Fault, check_known
+from synmask.pipeline.config.faults import first_fault
 
 
+@dataclass(frozen=True)
 class NoOptions(GuideOptions):
     """Systems without a guide have no options."""
 
     roberta = True
 
 
-class TemplateCut(Section):
+@dataclass(frozen=True)
+class TemplateCut(GuideOptions):
     """How a tree is cut to a template: at the depth min(max(ratio · words, least), most)."""
 
-    ratio: Weight = key("depth of a template per word", 0.15)
-    least: Count = key("least depth", 3)
-    most: Count = key("greatest depth", 6)
+    __pydantic_config__ = {"extra": "forbid"}
 
-    @model_validator(mode="after")
-    def _ordered(self) -> "TemplateCut":
+    ratio: float = option(0.15, "depth of a template per word", ge=0)
+    least: int = option(3, "least depth", gt=0, lt=2**63)
+    most: int = option(6, "greatest depth", gt=0, lt=2**63)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.least > self.most:
             raise ValueError("least must not be above most")
-        return self
 
 
-class TemplatesOptions(TemplateCut, GuideOptions):
+@dataclass(frozen=True)
+class TemplatesOptions(TemplateCut):
     """Options of the guide `templates`, which guides translation itself: translation/st_nmt.py."""
 
-    templates = True
-
-    without: Rate = key("share of training pairs that are translated without a template", 0.5)
-
-
-def _section(options: type[method_options.GuideOptions]) -> type[GuideOptions]:
-    """A guide's options as a section."""
-    keys: dict[str, Any] = {
-        option.name: (
-            Annotated[option.type, BeforeValidator(number)],
-            Field(option.default, **option.metadata),
-        )
-        for option in fields(options)
-    }
-    section = create_model(options.__name__, __base__=GuideOptions, __module__=__name__, **keys)
-    section.options, section.reads, section.induces = options, options.reads, options.induces
-    section.parses_itself, section.roberta = options.parses_itself, options.roberta
-    return section
+    without: float = option(0.5, "share of training pairs that are translated without a template", ge=0, lt=1)
 
 
 GUIDES: dict[str, type[GuideOptions]] = {
     "none": NoOptions,
-    **{name: _section(method_options.options_of(name)) for name in method_options.guide_names()},
+    **{name: options_of(name) for name in guide_names()},
     "templates": TemplatesOptions,
 }
+adapter = cache(TypeAdapter)
 
 _PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
 ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages
+
+
+def option_names(kind: type[GuideOptions]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def options_from(kind: type[GuideOptions], values: Mapping[str, Any]) -> GuideOptions:
+    """Options of this kind with these values, the others by default.
+
+    Raises:
+        Fault: an unknown key or a wrong value.
+    """
+    for key, value in values.items():
+        check_known((key,), "key", key, option_names(kind))
+        if isinstance(value, bool):  # which Python takes for 1 and 0
+            raise Fault((key,), "must not be true or false")
+    try:
+        return adapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise first_fault(error, values) from None
+
+
+def option_values(options: GuideOptions) -> dict[str, Any]:
+    """All options as JSON values."""
+    return adapter(type(options)).dump_python(options, mode="json")
 
 
 def options_by_guide(schema: dict[str, Any]) -> None:
@@ -100,7 +83,9 @@ def options_by_guide(schema: dict[str, Any]) -> None:
     schema["allOf"] = [
         {
             "if": {"properties": {"guide": {"const": name}}, "required": ["guide"]},
-            "then": {"properties": {"options": kind.model_json_schema()}},
+            "then": {
+                "properties": {"options": adapter(kind).json_schema() | {"additionalProperties": False}}
+            },
         }
         for name, kind in GUIDES.items()
     ]

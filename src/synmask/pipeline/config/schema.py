@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from synmask.options import GuideOptions
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.guides import GuideOptions, TemplateCut
+from synmask.pipeline.config.guides import TemplateCut, option_names, options_from
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.files import UserError
 
@@ -123,7 +124,7 @@ class Config(base.Section):
         """The options of a system's guide in a run: the system's, overridden by the corpus'."""
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         row = self.systems[system]
-        return row.kind.model_validate({**row.options, **over})
+        return options_from(row.kind, {**row.options, **over})
 
     def training_of(self, corpus: str, system: str) -> sections.Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
@@ -159,10 +160,10 @@ class Config(base.Section):
             decoding=entry.decoding,
         )
 
-    def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
+    def template_cut(self, corpus: str, direction: str, system: str) -> dict[str, Any]:
         """How the trees of a system that reads templates are cut."""
         options = self.options(corpus, direction, system)
-        return TemplateCut.model_validate(options.model_dump(include={*TemplateCut.model_fields}))
+        return {name: getattr(options, name) for name in option_names(TemplateCut)}
 
     def template_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """`run_settings` of the model that predicts a system's templates: the same without a guide."""

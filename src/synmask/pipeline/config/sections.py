@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from synmask.options import GuideOptions
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.guides import GUIDES, GuideOptions, options_by_guide
+from synmask.pipeline.config.guides import GUIDES, option_values, options_by_guide, options_from
 from synmask.pipeline.files import UserError
 
 SPLITS = get_args(base.Split)
@@ -158,7 +159,7 @@ class Guidance(base.Section):
         if others.data.get("guide") == "none" and options:
             raise ValueError("options need a guide")
         if "guide" in others.data:
-            GUIDES[others.data["guide"]].model_validate(options)
+            options_from(GUIDES[others.data["guide"]], options)
         return options
 
     @property
@@ -169,7 +170,17 @@ class Guidance(base.Section):
     @property
     def guide_options(self) -> GuideOptions:
         """The guide's options, those that are not given by default."""
-        return self.kind.model_validate(self.options)
+        return options_from(self.kind, self.options)
+
+    @property
+    def templated(self) -> bool:
+        """Whether it reads templates of the target, which a model predicts."""
+        return self.guide == "templates"
+
+    @property
+    def fits_roberta(self) -> bool:
+        """Whether RoBERTa's tasks give it all that it reads."""
+        return self.kind.roberta and not self.guide_options.needs - {"words"}
 
     @property
     def mixes(self) -> bool:
@@ -197,7 +208,7 @@ class System(Guidance):
     def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
         """The settings that a run depends on, with these options and this share of the MLM loss."""
         settings = self.model_dump(include={*Guidance.model_fields})
-        return Guidance(**settings | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
+        return Guidance(**settings | {"options": option_values(options), "mlm_weight": mlm_weight})
 
 
 class Decoding(base.Section):

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from synmask.pipeline.config.base import Fault, merge
+from synmask.pipeline.config.base import Fault, at, merge
 from synmask.pipeline.config.faults import validated
+from synmask.pipeline.config.guides import option_names
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Sweep, System
 
@@ -51,7 +52,7 @@ def _kept_options(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str,
 
 def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, System]:
     *outer, last = sweep.setting.split(".")
-    known = system.kind.model_fields
+    known = option_names(system.kind)
     if sweep.setting in known and sweep.setting not in System.model_fields:
         raise Fault((*path, "setting"), f"an option of the guide: write options.{sweep.setting}")
     if outer[:1] == ["options"] and not known:
@@ -65,7 +66,8 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
             changed = {section: changed}
         changed["label"] = f"{system.label or first}, {last} {text}"
         whole = merge(system.model_dump(exclude_unset=True), changed)
-        swept = validated(System, whole, path)
+        with at(*path):
+            swept = validated(System, whole)
         settings = f"{swept.model_copy(update={'label': None, 'options': {}})!r} {swept.guide_options!r}"
         if settings in tried:
             raise Fault((*path, "values"), f"{tried[settings]} and {value} are the same; leave one out")

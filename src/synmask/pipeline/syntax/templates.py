@@ -1,6 +1,7 @@
 """Templates of sentences, for ST-NMT (Yang et al., ACL 2020): constituency trees, cut at a depth."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from synmask.pipeline.arguments import Json
@@ -89,7 +90,7 @@ def template_file(
     Raises:
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
-    cut = settings.model_dump()
+    cut = asdict(settings)
     sources, _ = read_aligned([source, target], "make both again")
     found = [
         (ours, " ".join(template(tokens, tree, **cut)) if tree else "")

@@ -114,7 +114,7 @@ def _built(saved: dict[str, Any], fault: str) -> Loaded:
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
         cfg, templates = task_config(Path(), text.source, text.target), None
-        if settings.system.kind.templates:
+        if settings.system.templated:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
         task = GuidedTranslation(cfg, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(transformer_config(settings))

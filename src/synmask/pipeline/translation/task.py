@@ -15,7 +15,6 @@ from fairseq.models.transformer.transformer_config import (
 )
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.annotations import Annotations
@@ -57,7 +56,7 @@ class GuidedTranslation(TranslationTask):
         self.templates = templates
         system = settings.system
         self.mixes = system.mixes
-        self.needs = frozenset({"template"}) if system.kind.templates else system.guide_options.needs
+        self.needs = frozenset({"template"}) if system.templated else system.guide_options.needs
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
         system = self.settings.system
@@ -151,4 +150,4 @@ def transformer_config(settings: RunSettings) -> TransformerConfig:
 
 def model_class(guide: str) -> type[GuidedTransformer]:
     """The model class that a guide needs."""
-    return TemplatedTransformer if GUIDES[guide].templates else GuidedTransformer
+    return TemplatedTransformer if guide == "templates" else GuidedTransformer

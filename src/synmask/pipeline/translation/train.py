@@ -59,7 +59,7 @@ class Translation(Stage):
         return task.dataset(split)
 
     def check(self) -> dict[str, int]:
-        if self.settings.system.kind.templates and not self.templates:
+        if self.settings.system.templated and not self.templates:
             raise UserError("this system reads templates of the target; give --templates")
         if self.keep > self.epochs:
             raise UserError(

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, Protocol
 
+from synmask.options import GuideOptions
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, RunSettings, System
 from synmask.pipeline.config.sizes import number_of_pairs
@@ -110,7 +110,7 @@ class Jobs:
 
     @staticmethod
     def _modules_of_guide(system: System) -> Iterator[str]:
-        if system.kind.templates:
+        if system.templated:
             yield "pipeline.translation.st_nmt"
         elif system.guide != "none":
             yield from (f"guides.{system.guide}", f"options.{system.guide}", "pipeline.text.labels")
@@ -252,7 +252,7 @@ class Jobs:
 
     def if_templated(self, wildcards: Wildcards, *paths: str) -> Sequence[str]:
         """These files for systems that read templates of the target; none for others."""
-        return paths if self.guide(wildcards).templates else []
+        return paths if self.config.systems[wildcards.system].templated else []
 
     def template_cut(self, wildcards: Wildcards) -> str:
         """How trees are cut to templates, as JSON."""

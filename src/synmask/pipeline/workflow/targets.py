@@ -111,7 +111,7 @@ class Targets:
                 files.update(self.data.task_sources(table.benchmark, task, test=task in tasks))
         for run in self._translated(target):
             languages = {run.source, run.target}
-            for parsed in (run.source, run.target)[: 2 if config.systems[run.system].kind.templates else 1]:
+            for parsed in (run.source, run.target)[: 2 if config.systems[run.system].templated else 1]:
                 if pair := self.data.parsed_pair(run.corpus, parsed):
                     files.update(self.data.corenlp_jars(parsed))
                     languages.update(sides(pair))
