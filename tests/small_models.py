@@ -288,7 +288,7 @@ def small_tuned():
     import torch
 
     from synmask.pipeline.config.benchmarks import FinetuningSettings
-    from synmask.pipeline.owner import owned
+    from synmask.pipeline.record import owned
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
     from synmask.pipeline.tasks import TASKS

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/synmask"
 PIPELINE = {  # the floors of its rooms
-    "": 1, "files": 1, "paths": 1, "gpus": 1, "config": 1, "runs": 1, "provenance": 1, "owner": 1, "corpora": 1, "text": 1, "syntax": 1, "search": 1,
+    "": 1, "files": 1, "paths": 1, "gpus": 1, "config": 1, "runs": 1, "provenance": 1, "record": 1, "corpora": 1, "text": 1, "syntax": 1, "search": 1,
     "evaluation": 2, "workflow": 2,
     "training": 3, "reporting": 3, "export": 3,
     "translation": 4,

@@ -1,6 +1,6 @@
 """A valid call of every verb, in an order in which each finds what those before it have made.
 
-IN/ is the folder of what was made, OUT/ where a call writes; @NAME is the JSON of `JSONS`. Calls that need a network,
+IN/ is the folder of what was made, OUT/ where a call writes, RUN and TUNED the folders of the runs in them; @NAME is the JSON of `JSONS`. Calls that need a network,
 CoreNLP or a published model are made without it: `UNABLE`.
 """
 
@@ -23,8 +23,7 @@ SYSTEM = {
 }
 PLAIN = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
 TRAINING = {"max_epochs": 1, "lr": 0.001, "warmup_updates": 2}
-RUN = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {"dim": 8}}
-TASK_RUN = {"corpus": "nlu", "task": "acceptability", "system": "roberta", "seed": 1}
+RUN, TUNED = "results/demo/de-en/grammar/seed1", "results/nlu/acceptability/roberta/seed1"
 JSONS = {
     "corpus": {"seed": 1, "train": 40, "valid": 12, "test": 12},
     "task": {"seed": 1, "train": 24, "dev": 8},
@@ -36,11 +35,8 @@ JSONS = {
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 400}},
         "system": SYSTEM,
     },
-    "decoding": {"beam": 2, "length_penalty": 1.0, "max_tokens": 400},
     "parser": {"tagger": "t", "parser": "p", "dependencies": None, "max_words": 100},
     "pairs": {"train": [1, 9], "valid": 2, "test": 2},
-    "run": RUN,
-    "task_run": TASK_RUN,
     "pretraining": {
         "model": {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "max_positions": 66},
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 800}},
@@ -86,25 +82,24 @@ apply-bpe --input IN/raw/valid.en --output OUT/bpe/valid.en --codes IN/codes --v
 binarise --text IN/bpe --output OUT/bin --source de --target en
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --source IN/bpe/valid.en --target IN/bpe/valid.de --trees IN/raw/valid.de.trees --settings @cut --output OUT/templates --source-out OUT/templated.de --templates-out OUT/templated.en
-train --data IN/bin --run OUT/run --source de --target en --settings @settings --seed 1 --keep 1 --again 1
-average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --source de --target en --text @tokens --settings @settings --output OUT/run/average.pt
-decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --references IN/bpe/valid.en --settings @decoding
-predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
-parse --model IN/run/average.pt --threads 1
-parse --model IN/run/average.pt --subwords IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
+train --data IN/bin --run OUT/RUN --source de --target en --settings @settings --seed 1 --keep 1 --again 1
+average --run IN/RUN --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --tokenisers moses moses --output OUT/RUN/average.pt
+decode --model IN/RUN/average.pt --inputs IN/bpe/valid.de IN/bpe/valid.de --outputs OUT/RUN/hypothesis.test OUT/RUN/hypothesis.valid --references IN/bpe/valid.en IN/bpe/valid.en --beam 2 --length-penalty 1 --max-tokens 400
+predict-templates --model IN/RUN/average.pt --input IN/bpe/valid.de --output OUT/predicted --beam 2 --max-tokens 400
+parse --model IN/RUN/average.pt --threads 1
+parse --model IN/RUN/average.pt --subwords IN/bpe/valid.de --output OUT/RUN/trees.jsonl --distribution OUT/RUN/distribution.json --sentence 1
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
-parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
-parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
-score IN/hypothesis.valid.txt IN/raw/valid.en --language en
-score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
-translate --model IN/run/average.pt --beam 2 --threads 1
-translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
-tree --model IN/run/average.pt --output OUT/one.svg "Der Arzt schläft ."
-tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
-table --spec @table --published workflow/published.yaml --scores IN/scores.json --parses --output OUT/table
-parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
-curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
-distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
+parseval --gold IN/raw/valid.de.trees --predicted IN/RUN/trees.jsonl --heads IN/raw/valid.de.heads --output OUT/RUN/parse.json --counts OUT/RUN/parse_counts.json
+score IN/RUN/hypothesis.valid.txt IN/raw/valid.en --language en
+score-run --run IN/RUN --splits test valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
+translate --model IN/RUN/average.pt --beam 2 --threads 1
+translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
+tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
+tree-page --gold IN/raw/valid.de.trees --trees IN/RUN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
+table --spec @table --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
+parse-table --inputs IN/RUN/parse.json --counts IN/RUN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
+curves --inputs IN/RUN/history.csv --runs @history --labels @labels --output OUT/curves
+distribution-figure --distribution IN/RUN/distribution.json --title T --output OUT/p_d
 report --spec @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
@@ -121,14 +116,14 @@ annotate-task --task acceptability --input IN/task/dev.tsv --data IN/data/dev.np
 encode-parses --parses IN/task/train --weights IN/weights --max-tokens 60 --output OUT/parsed/train.npz
 encode-parses --parses IN/task/dev --weights IN/weights --max-tokens 60 --output OUT/parsed/valid.npz
 continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --again 1
-finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --again 1
-predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
-export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
-nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json --examples OUT/examples.csv
-predict --valid dev --model IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
-glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
-nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
-table --spec @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
+finetune --data IN/data --valid dev --weights IN/weights --run OUT/TUNED --settings @finetuning --seed 1 --again 1
+predict --model IN/TUNED/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/TUNED/predictions.dev.txt
+export --model IN/TUNED/best.pt --weights IN/weights --output OUT/exported
+nlu-score --run IN/TUNED --task acceptability --parts dev --gold IN/task/dev.tsv
+predict --valid dev --model IN/TUNED/best.pt --scores IN/TUNED/scores.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
+glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --corpus nlu --system roberta --output OUT/submission.zip --summary OUT/submission.json
+nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --corpus nlu --output OUT/baselines.json
+table --spec @task_table --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """
@@ -145,6 +140,7 @@ TRAINING_VERBS = ("train", "pretrain", "continue-pretraining", "finetune")  # an
 
 def calls(text):
     """The words of each call."""
+    text = text.replace("/RUN", f"/{RUN}").replace("/TUNED", f"/{TUNED}")
     return [
         [json.dumps(JSONS[word[1:]]) if word.startswith("@") else word for word in shlex.split(line)]
         for line in text.strip().splitlines()
@@ -160,8 +156,6 @@ def prepare(folder):
     """Make the files for `CALLS` that no verb makes."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
-    (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
-    (folder / "results/demo/de-en/grammar/seed1/history.csv").write_text("epoch,updates,seconds\n1,9,1.5\n")
     (folder / "labels.txt").write_text("0\n1\n")
     (folder / "words.txt").write_text("entailment\nentailment\n")
     (folder / "glue").mkdir()

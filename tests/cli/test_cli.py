@@ -129,9 +129,8 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
     [
         (["text", "--name", "x", "--source-in", "a", "--target-in", "b", "--source-out", "c", "--target-out", "d"], "no such file"),
         (["settings", "--corpus", "demoo", "--direction", "de-en", "--system", "grammar"], "no 'demoo' among the corpora"),
-        (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
-          "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", SETTINGS,
-          "--output", "o"], "nowhere: no such file"),
+        (["average", "--run", "x", "--data", "y", "--codes", "nowhere", "--vocabulary", "z", "--vocabulary-threshold", "0",
+          "--tokenisers", "moses", "moses", "--output", "o"], "nowhere: no such file"),
         (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems; did you mean 'grammar'?"),
         (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora; did you mean 'demo'?"),
         (["tree", "--system", "grammar", "--seed", "99", "ja"], "demo/de-en/grammar/seed99/average.pt: no such file; make it"),

@@ -21,8 +21,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from calls import (
     CALLS,
     JSONS,
+    RUN,
     TELLING_VERBS,
     TRAINING_VERBS,
+    TUNED,
     UNABLE,
     calls,
     mutations,
@@ -152,14 +154,10 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("translate", "--threads", "1.5", "--threads"),
         ("learn-bpe", "--codes", "folder", "folder"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),
-        (
-            "score-run",
-            "--train",
-            "list.json",
-            "list.json",
-        ),
+        ("score-run", "--run", "folder", "folder/train.json"),
+        ("nlu-score", "--run", "nowhere", "nowhere/train.json"),
         ("distribution-figure", "--title", "x" * 1001, "--title"),
-        ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty"),
+        ("predict-templates", "--beam", "0", "--beam"),
         ("curves", "--labels", '[["x", "X"]]', "--labels"),
         ("distribution-figure", "--distribution", "list.json", "list.json"),
         ("score-run", "--reference-tokens", "nowhere", "nowhere"),
@@ -222,9 +220,9 @@ MODELS = {
 @pytest.mark.parametrize("verb", ["decode", "parse", "tree"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_wrong_models(verb, kind, made, refused, tmp_path):
-    saved = torch.load(made / "run/average.pt", weights_only=True)
+    saved = torch.load(made / RUN / "average.pt", weights_only=True)
     torch.save(MODELS[kind](saved), tmp_path / "wrong.pt")
-    words = [str(tmp_path / "wrong.pt") if word == "IN/run/average.pt" else word for word in VERBS[verb]]
+    words = [str(tmp_path / "wrong.pt") if word == f"IN/{RUN}/average.pt" else word for word in VERBS[verb]]
     assert f"{tmp_path}/wrong.pt: " in refused(words)
 
 
@@ -307,7 +305,7 @@ WEIGHTS = {
     ],
 )
 def test_wrong_models_of_a_finetuning(change, made, refused, tmp_path):
-    saved = torch.load(made / "finetuning/best.pt", weights_only=True)
+    saved = torch.load(made / TUNED / "best.pt", weights_only=True)
     torch.save(change(saved), tmp_path / "wrong.pt")
     words = [str(tmp_path / "wrong.pt") if word.endswith("/best.pt") else word for word in VERBS["predict"]]
     assert f"{tmp_path}/wrong.pt: " in refused(words)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from unicodedata import normalize
 
 import pytest
@@ -85,26 +86,24 @@ def test_table_and_test_tokenise_alike(tmp_path, language, tokeniser, reference,
     """Plain text has no spaces, so a tokeniser for Western languages would find next to nothing."""
 
     def write(name, lines):
-        plain = name if name.endswith("reference") else f"{name}.txt"
-        for path, text in ((plain, "\n".join(lines).replace(" ", "")), (f"{name}.tok", "\n".join(lines))):
-            (tmp_path / path).write_text(text + "\n", encoding="utf-8")
-        (tmp_path / f"{name}.json").write_text("{}")
-        (tmp_path / f"{name}.forced.csv").write_text("log_probability,tokens\n" + "-1.5,3\n" * len(lines))
-        return tmp_path / name
+        stem = tmp_path / name / "hypothesis.test"
+        stem.parent.mkdir()
+        for kind, text in (("txt", "\n".join(lines).replace(" ", "")), ("tok", "\n".join(lines))):
+            Path(f"{stem}.{kind}").write_text(text + "\n", encoding="utf-8")
+        Path(f"{stem}.json").write_text('{"decoding": {}}')
+        Path(f"{stem}.forced.csv").write_text("log_probability,tokens\n" + "-1.5,3\n" * len(lines))
+        run = {"direction": f"en-{language}", "settings": {}}
+        (stem.parent / "train.json").write_text(json.dumps(run))
+        return stem
 
     gold, ours, theirs = (
         write(*pair) for pair in (("reference", reference), ("ours", words), ("theirs", hypotheses))
     )
-    run = json.dumps({"direction": f"en-{language}"})
-    kwargs = ["--reference-tokens", f"{gold}.tok", "--run", run, "--output", tmp_path / "output"]
 
-    def synmask(*arguments):
-        cli.main([*map(str, arguments), *map(str, kwargs)])
-        return json.loads((tmp_path / "output").read_text())
-
-    def scored(name):
-        sides = ["--splits", "test", "--hypotheses", name, "--references", gold]
-        return synmask("score-run", *sides, "--train", f"{gold}.json", "--sentences", f"{name}.csv")
+    def scored(stem):
+        words = ["--splits", "test", "--references", f"{gold}.txt", "--reference-tokens", f"{gold}.tok"]
+        cli.main(["score-run", "--run", str(stem.parent), *words])
+        return json.loads((stem.parent / "scores.json").read_text())
 
     table, other = scored(ours), scored(theirs)
     for metric, tokenised in (("sacrebleu", tokeniser), ("bleu_tokenised", "none")):
@@ -112,7 +111,7 @@ def test_table_and_test_tokenise_alike(tmp_path, language, tokeniser, reference,
         assert table["scores"]["test"][metric] - other["scores"]["test"][metric] > 5
         _, score = OF_SENTENCES[metric]
         for name, scores in ((ours, table), (theirs, other)):
-            sums = counts_of(name.with_suffix(".csv"), metric).sum(axis=1)
+            sums = counts_of(name.with_name("sentences.csv"), metric).sum(axis=1)
             assert score(sums) == pytest.approx(scores["scores"]["test"][metric])
 
 

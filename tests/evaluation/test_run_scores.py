@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 
-from synmask.pipeline.config.run_info import TranslationInfo
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, score
 from synmask.pipeline.evaluation.score_run import score_run
 from synmask.pipeline.evaluation.sentences import (
@@ -29,6 +28,7 @@ REFERENCES = [
 HYPOTHESES = ["the old man goes home today", "a dog sleeps in the green wood", "the dog is not green", "yes"]
 PROBABLE = [(-8.0, 7), (-2.0, 8), (-9.5, 6), (-4.5, 2)]
 RUN = {"corpus": "c", "direction": "de-en", "system": "s", "seed": 1}
+RECORD = RUN | {"settings": {"model": {}}, "training": "this"}
 
 
 def lines(path, texts):
@@ -39,27 +39,26 @@ def lines(path, texts):
 @pytest.fixture
 def scored(tmp_path):
     """Score a run with these sizes of named sets → its scores.json and sentences.csv."""
-    lines(tmp_path / "h.txt", HYPOTHESES)
-    lines(tmp_path / "h.tok", HYPOTHESES)
+    lines(tmp_path / "hypothesis.test.txt", HYPOTHESES)
+    lines(tmp_path / "hypothesis.test.tok", HYPOTHESES)
     rows = [PROBABILITY, *PROBABLE]
-    lines(tmp_path / "h.forced.csv", [",".join(map(str, row)) for row in rows])
-    parts = {kind: sha256(tmp_path / f"h.{kind}") for kind in ("txt", "tok", "forced.csv")}
-    message = {"decode_seconds": 1.0, "training": "this", "run": RUN, "sha256": parts}
-    (tmp_path / "h.json").write_text(json.dumps(message))
-    (tmp_path / "train.json").write_text('{"training": "this"}')
+    lines(tmp_path / "hypothesis.test.forced.csv", [",".join(map(str, row)) for row in rows])
+    parts = {kind: sha256(tmp_path / f"hypothesis.test.{kind}") for kind in ("txt", "tok", "forced.csv")}
+    message = {
+        "decode_seconds": 1.0,
+        "decoding": {"beam": 3},
+        "training": "this",
+        "run": RUN,
+        "sha256": parts,
+    }
+    (tmp_path / "hypothesis.test.json").write_text(json.dumps(message))
+    (tmp_path / "train.json").write_text(json.dumps(RECORD))
     text = lines(tmp_path / "text", REFERENCES)
 
     def make(**sets):
         files = [lines(tmp_path / name, ["x"] * size) for name, size in sets.items()]
-        given = {"splits": ("test",), "hypotheses": (tmp_path / "h",), "references": (text,)}
-        given |= {"sets": tuple(sets), "set_files": tuple(files), "run": TranslationInfo(**RUN)}
-        score_run(
-            **given,
-            reference_tokens=(text,),
-            train=tmp_path / "train.json",
-            output=tmp_path / "scores.json",
-            sentences=tmp_path / "sentences.csv",
-        )
+        given = {"splits": ("test",), "references": (text,), "reference_tokens": (text,)}
+        score_run(run=tmp_path, **given, sets=tuple(sets), set_files=tuple(files))
         return json.loads((tmp_path / "scores.json").read_text()), tmp_path / "sentences.csv"
 
     return make
@@ -129,7 +128,7 @@ def test_perplexity_of_a_uniform_model_is_the_size_of_its_vocabulary():
 
 @pytest.mark.parametrize("name", ["h.txt", "h.tok", "h.forced.csv", "train.json", "h.json"])
 def test_no_part_of_another_run_is_scored(scored, tmp_path, name):
-    path = tmp_path / name
+    path = tmp_path / name.replace("h.", "hypothesis.test.")
     changes = {
         "h.json": ('"seed": 1', '"seed": 2'),
         "train.json": ("this", "other"),
@@ -142,14 +141,41 @@ def test_no_part_of_another_run_is_scored(scored, tmp_path, name):
 
 
 def test_the_parts_of_older_versions_are_taken(scored, tmp_path):
-    (tmp_path / "h.json").write_text('{"decode_seconds": 1.0}')
-    (tmp_path / "train.json").write_text("{}")
+    (tmp_path / "hypothesis.test.json").write_text('{"decoding": {"beam": 3}}')
+    (tmp_path / "train.json").write_text(json.dumps(RUN | {"settings": {}}))
     assert scored()[0]["scores"]
+
+
+def test_what_does_not_say_how_it_was_made_is_made_again(scored, tmp_path):
+    """Records of the version before had neither the run nor how it was decoded."""
+    train, hypotheses = tmp_path / "train.json", tmp_path / "hypothesis.test.json"
+    before = train.read_text()
+    train.write_text('{"training": "this"}')
+    with pytest.raises(UserError, match=r"train\.json: does not say which run it is .*any_code=true"):
+        scored()
+    train.write_text(before)
+    hypotheses.write_text('{"decode_seconds": 1.0}')
+    with pytest.raises(UserError, match=r"test\.json: does not say how it was decoded; decode again"):
+        scored()
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_splits_that_were_decoded_otherwise_are_not_scored_together(scored, tmp_path):
+    scored()
+    for path in tmp_path.glob("hypothesis.test.*"):
+        path.with_name(path.name.replace("test", "valid")).write_bytes(path.read_bytes())
+    record = tmp_path / "hypothesis.valid.json"
+    (tmp_path / "scores.json").unlink()
+    given = {"run": tmp_path, "splits": ("test", "valid"), "references": (tmp_path / "text",) * 2}
+    record.write_text(record.read_text().replace('"beam": 3', '"beam": 4'))
+    with pytest.raises(UserError, match=r"valid\.json: decoded with other settings; decode again"):
+        score_run(**given, reference_tokens=(tmp_path / "text",) * 2)
+    assert not (tmp_path / "scores.json").exists()
 
 
 def test_scores_keep_the_commit_of_a_training_by_an_older_version(scored, tmp_path):
     """Its attempts had none, and that of train.json gives way to the one that scores."""
-    older = {"training": "this", "commit": "abc", "attempts": [{"updates": 4}, {"updates": 9}]}
+    older = RECORD | {"commit": "abc", "attempts": [{"updates": 4}, {"updates": 9}]}
     (tmp_path / "train.json").write_text(json.dumps(older))
     assert scored()[0]["attempts"] == [{"updates": 4}, {"updates": 9, "commit": "abc"}]
     (tmp_path / "train.json").write_text(json.dumps(older | {"attempts": [{"updates": 9, "commit": "abd"}]}))

@@ -185,15 +185,14 @@ def test_bad_predictions_are_one_line(tmp_path, task, lines, message):
 
 
 def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
-    names = ("train.tsv", "dev.tsv", "p.txt", "train.json", "scores.json", "baselines.json")
+    names = ("train.tsv", "dev.tsv", "predictions.dev.txt", "train.json", "scores.json", "baselines.json")
     train, dev, predicted, run, scores, baselines = (tmp_path / name for name in names)
     write_task("cola", [("Dogs bark.", "1"), ("Bark dogs.", "0"), ("Cats sleep.", "1")], train)
     write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], dev)
     predicted.write_text("1\n0\n")
-    run.write_text('{"updates": 7}')
-    of_part = ["--task", "cola", "--parts", "dev", "--gold", str(dev), "--run", '{"seed": 3}', "--train"]
-    scoring = ["nlu-score", *of_part, str(run), "--predicted", str(predicted), "--output", str(scores)]
-    scoring += ["--examples", str(tmp_path / "examples.csv")]
+    run.write_text('{"updates": 7, "seed": 3, "settings": {}}')
+    of_part = ["--task", "cola", "--parts", "dev", "--gold", str(dev)]
+    scoring = ["nlu-score", *of_part, "--run", str(tmp_path)]
     main(scoring)
     found = json.loads(scores.read_text())
     assert found["scores"] == {"dev": {"matthews": 100.0}}
@@ -201,7 +200,7 @@ def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
     assert {"scikit-learn", "scipy"} <= set(found["versions"])
     assert {"commit", "command"} <= set(found)
     assert (tmp_path / "examples.csv").read_text() == "part,answer,gold\ndev,1,1\ndev,0,0\n"
-    main(["nlu-baselines", *of_part, str(train), "--output", str(baselines)])
+    main(["nlu-baselines", *of_part, "--train", str(train), "--corpus", "c", "--output", str(baselines)])
     answers = json.loads(baselines.read_text())["scores"]
     assert answers["majority"] == {"dev": {"matthews": 0.0}}
     assert set(answers["bag-of-words"]["dev"]) == {"matthews"}

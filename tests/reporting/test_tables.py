@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED
-from synmask.pipeline.evaluation.records import PROBABILITY
+from synmask.pipeline.evaluation.sentences import PROBABILITY
 from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.reporting.tables import write_table
 

@@ -12,13 +12,14 @@ from synmask.pipeline.corpora.tasks import write_task
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.files import UserError, json_text, writing
-from synmask.pipeline.owner import checksums, named, record
+from synmask.pipeline.record import checksums, names, record
 from synmask.pipeline.reporting.contrasts import Runs
 from synmask.pipeline.reporting.tables import _counts
 from synmask.pipeline.reporting.training_runs import read_runs
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
 TUNED = {"corpus": "glue", "task": "cola", "system": "grammar", "seed": 1}
+FOLDER = "results/c/de-en/grammar/seed1"
 TREE = '{"tokens": ["a", "b", "c"], "distances": [1.0, 2.0], "eos_distance": 3.0}\n'
 FACTS = {"parameters": 5, "commit": "c", "epochs": 1, "updates": 1, "train_seconds": 1.0, "device": "CPU"}
 
@@ -34,6 +35,11 @@ def with_record(path: Path, text: str, run: dict, training: str = "this") -> Pat
     beside = path.with_suffix(".json")
     written(beside, json_text(record(beside, run, training, {path: text})))
     return written(path, text)
+
+
+def trained(run: dict, training: str = "this") -> str:
+    """The text of a run's train.json."""
+    return json_text(run | {"settings": {}, "training": training})
 
 
 def scored(folder: Path, run: dict, **parts: str) -> Path:
@@ -59,13 +65,9 @@ def refused(path: Path, said: str, call, *given, **named_):
 def scoring(tmp_path):
     """The call that scores predictions for a task."""
     write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], tmp_path / "dev.tsv")
-    written(tmp_path / "train.json", '{"training": "this"}')
+    written(tmp_path / "train.json", trained(TUNED))
     with_record(tmp_path / "predictions.dev.txt", "1\n0\n", TUNED)
-    words = (
-        "nlu-score --task cola --parts dev --gold dev.tsv --predicted predictions.dev.txt --train train.json"
-    )
-    words += " --output scores.json --examples examples.csv"
-    return [*words.split(), "--run", json.dumps(TUNED)]
+    return ["nlu-score", "--run", ".", "--task", "cola", "--parts", "dev", "--gold", "dev.tsv"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def scoring(tmp_path):
         ("predictions.dev.txt", "0\n0\n"),
         ("predictions.dev.json", json_text({"run": TUNED | {"seed": 2}})),
         ("predictions.dev.json", json_text({"run": TUNED | {"task": "rte"}})),
-        ("train.json", '{"training": "other"}'),
+        ("train.json", trained(TUNED, "other")),
     ],
 )
 def test_predictions_of_another_run_are_not_scored(scoring, tmp_path, monkeypatch, capsys, path, content):
@@ -96,27 +98,29 @@ def test_predictions_of_another_run_are_not_scored(scoring, tmp_path, monkeypatc
     [
         ("trees.jsonl", TREE.replace("2.0", "0.5")),
         ("trees.json", json_text({"run": RUN | {"system": "structformer"}})),
-        ("train.json", '{"training": "other"}'),
+        ("train.json", trained(RUN, "other")),
     ],
 )
 def test_trees_of_another_run_are_neither_scored_nor_shown(tmp_path, monkeypatch, capsys, path, content):
+    folder = tmp_path / FOLDER
+    folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     Path("gold").write_text("(S (X a) (X (X b) (X c)))\n")
-    written(tmp_path / "train.json", '{"training": "this"}')
-    with_record(tmp_path / "trees.jsonl", TREE, RUN)
-    scores = (
-        "parseval gold trees.jsonl --train train.json --output parse.json --counts parse_counts.json --run"
-    )
-    shown = "tree-page --gold gold --trees trees.jsonl --labels A --title T --output page.html --runs"
-    calls = [[*scores.split(), json.dumps(RUN)], [*shown.split(), json.dumps([RUN])]]
-    Path(path).write_text(content)
+    written(folder / "train.json", trained(RUN))
+    trees = Path(FOLDER) / "trees.jsonl"
+    with_record(trees, TREE, RUN)
+    calls = [
+        f"parseval gold {trees} --output parse.json --counts parse_counts.json".split(),
+        f"tree-page --gold gold --trees {trees} --labels A --title T --output page.html".split(),
+    ]
+    (folder / path).write_text(content)
     for call in calls[: 1 if path == "train.json" else 2]:
         with pytest.raises(SystemExit):
             main(call)
-        assert re.search(rf": {re.escape(path)}: (of another|not what)", capsys.readouterr().err)
+        assert re.search(rf"/{re.escape(path)}: (of another|not what)", capsys.readouterr().err)
     assert not {"parse.json", "page.html"} & {one.name for one in tmp_path.iterdir()}
-    with_record(tmp_path / "trees.jsonl", TREE, RUN)
-    written(tmp_path / "train.json", '{"training": "this"}')
+    with_record(trees, TREE, RUN)
+    written(folder / "train.json", trained(RUN))
     for call in calls:
         main(call)
     assert json.loads(Path("parse.json").read_text())["sha256"].keys() == {"parse_counts.json"}
@@ -127,27 +131,28 @@ def test_packed_trees_belong_to_the_record_of_their_text(tmp_path, monkeypatch, 
     Path("gold").write_text("(S (X a) (X (X b) (X c)))\n")
     trees, beside = Path("trees.jsonl.gz"), Path("trees.jsonl.json")
     beside.write_text(json_text(record(beside, RUN, "this", {trees: TREE})))
-    call = ["parseval", "gold", str(trees), "--output", "o.json", "--counts", "c.json", "--run"]
+    call = ["parseval", "gold", str(trees), "--output", "o.json", "--counts", "c.json"]
     for text in (TREE.replace("2.0", "0.5"), TREE):
         with writing(trees) as handle:
             handle.write(text)
         if text == TREE:
-            main([*call, json.dumps(RUN)])
+            main(call)
             continue
         with pytest.raises(SystemExit):
-            main([*call, json.dumps(RUN)])
+            main(call)
         assert ": trees.jsonl.gz: not what trees.jsonl.json" in capsys.readouterr().err
 
 
 def test_a_distribution_of_another_run_is_not_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     found = {"sentence": 1, "tokens": ["a", "</s>"], "distribution": [[0.5, 0.5]] * 2, "run": RUN}
-    Path("p.json").write_text(json.dumps(found))
-    call = ["distribution-figure", "--distribution", "p.json", "--title", "T", "--output", "f", "--run"]
+    for folder in (FOLDER, FOLDER.replace("seed1", "seed2")):
+        written(Path(folder) / "p.json", json.dumps(found))
+    call = ["distribution-figure", "--title", "T", "--output", "f", "--distribution"]
     with pytest.raises(SystemExit):
-        main([*call, json.dumps(RUN | {"seed": 2})])
-    assert ": p.json: of another run (seed 1, here 2)" in capsys.readouterr().err
-    main([*call, json.dumps(RUN)])
+        main([*call, f"{folder}/p.json"])
+    assert "seed2/p.json: of another run (seed 1, here 2)" in capsys.readouterr().err
+    main([*call, f"{FOLDER}/p.json"])
 
 
 def test_a_history_of_another_training_is_not_drawn(tmp_path, monkeypatch, capsys):
@@ -228,4 +233,4 @@ def test_a_card_shows_no_part_of_another_run(tmp_path):
 
 
 def test_what_names_a_run():
-    assert named(RUN | {"settings": {}, "start": {}}) == RUN
+    assert names(RUN | {"settings": {}, "start": {}}) == RUN

@@ -376,7 +376,7 @@ def test_the_last_batch_of_an_epoch_is_whole(weights, tmp_path, examples, senten
     data = Examples((("the dog .",),) * examples, ("0", "1") * (examples // 2) + ("1",))
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_examples(data, "cola", weights, 20))
-    stage = FineTuning(settings(sentences=sentences), 1, tmp_path, weights, {}, "dev")
+    stage = FineTuning(settings(sentences=sentences), 1, tmp_path, weights, "dev")
     trainer = stage.trainer(stage.config(tmp_path / "run", 1))
     batches = trainer.get_train_iterator(1).next_epoch_itr(shuffle=False)
     assert [batch["nsentences"] for batch in batches] == sizes
@@ -400,7 +400,7 @@ def test_a_fine_tuning_that_always_gives_the_answer_for_the_best_f1_is_marked(we
         write_encoded(
             tmp_path / f"{part}.npz", encode_examples(Examples(pairs, tuple(labels)), "qqp", weights, 20)
         )
-    stage = FineTuning(settings(task="qqp"), 1, tmp_path, weights, {}, "dev")
+    stage = FineTuning(settings(task="qqp"), 1, tmp_path, weights, "dev")
     assert stage.summary([{"f1": 40.0}])["diverged"] == "f1 40.00, the best constant answer has 40.00"
     assert stage.summary([{"f1": 40.0}, {"f1": 50.0}])["diverged"] is None
 

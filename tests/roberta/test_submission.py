@@ -68,9 +68,8 @@ def words(places, output, **changed):
         "predicted": [place / "answers.txt" for place in places.values()],
         "chosen": [place / "chosen.json" for place in places.values()],
     } | changed
-    run = json.dumps({"corpus": "glue", "system": "roberta"})
     return [
-        "glue-submission", "--run", run, "--output", str(output), "--summary", str(output.with_suffix(".json")),
+        "glue-submission", "--corpus", "glue", "--system", "roberta", "--output", str(output), "--summary", str(output.with_suffix(".json")),
         *(str(word) for name, values in lists.items() for word in (f"--{name}", *values)),
     ]  # fmt: skip
 

@@ -3,8 +3,7 @@
 import pytest
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.evaluation.records import PROBABILITY
-from synmask.pipeline.evaluation.sentences import perplexity, read_probabilities
+from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.decode import decode_files

@@ -11,7 +11,7 @@ from small_models import count_parameters, fit, model_text, typed
 from synmask.pipeline.config.guides import TemplatesOptions, option_values
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: split
+from synmask.pipeline.files import UserError, read_lines, write_json, write_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
 
@@ -401,21 +401,26 @@ def test_templates_of_another_run_are_not_read(corpus, templates, models, settin
     """Neither changed ones, nor those of another seed, nor those of another training of the same name."""
     source, path = corpus / "bpe/test.de", tmp_path / "test.en"
     seed, owner = {"corpus": "c", "direction": "de-en", "system": "st-nmt", "seed": 1}, {}
+    record = seed | {"settings": {"model": {}}}
     saved = torch.load(models / "first.pt")
     for training in ("this", "other"):
-        torch.save(saved | {"run": seed, "training": training}, tmp_path / "first.pt")
-        given = {"model": tmp_path / "first.pt", "input": source, "settings": Decoding(), "identity": seed}
+        torch.save(saved | {"run": record, "training": training}, tmp_path / "first.pt")
+        given = {"model": tmp_path / "first.pt", "input": source, "settings": Decoding()}
+        write_json(tmp_path / "train.json", record | {"training": training})
         predict_templates(**given, output=path)
         owner[training] = path.with_name("test.en.json").read_text()
+    write_json(tmp_path / "train.json", record | {"seed": 2})
     with pytest.raises(UserError, match=r"first\.pt: of another run \(seed 1, here 2\)"):
-        predict_templates(**given | {"identity": seed | {"seed": 2}}, output=path)
+        predict_templates(**given, output=path)
     second = torch.load(models / "second.pt")
-    second |= {"run": seed, "template_model": second["template_model"] | {"training": "this"}}
+    second |= {"run": record, "template_model": second["template_model"] | {"training": "this"}}
     torch.save(second, tmp_path / "second.pt")
 
-    def decoded(run=seed):
+    write_json(tmp_path / "train.json", record)
+
+    def decoded():
         given = {"model": tmp_path / "second.pt", "inputs": [source], "outputs": [tmp_path / "h"]}
-        decode_files(**given, templates=[path], settings=Decoding(), identity=run)
+        decode_files(**given, templates=[path], settings=Decoding())
 
     with pytest.raises(UserError, match=r"second\.pt: of another training than .*test\.en\.json"):
         decoded()

@@ -1,9 +1,12 @@
 """Trainings that an update of the code finds half done, and finished ones that are trained again."""
 
 import json
+import os
 import shutil
 
 import pytest
+
+from synmask.pipeline.files import write_json
 
 pytestmark = pytest.mark.xdist_group("half-done")  # `half_done` takes long, and once is enough
 RUN = "results/demo/de-en/transformer/seed1"
@@ -94,3 +97,27 @@ def test_a_finished_training_runs_again_only_by_force(half_done, queue):
         [after] = (half_done.folder / RUN / "checkpoints").iterdir()
         assert after.name != before.name
         assert "epoch 1/2 done" in log(half_done)
+
+
+def test_results_of_a_version_whose_records_did_not_say_which_run_they_are_of_are_taken_over(half_done):
+    """They are completed from the checkpoints' own stamp: nothing is trained again, and all scores stay."""
+    target, run = f"{RUN}/scores.json", half_done.folder / RUN
+    half_done.snakemake(target, "--config", "any_code=true")
+    record, scores = (json.loads((run / name).read_text()) for name in ("train.json", "scores.json"))
+    hypotheses = (run / "hypothesis.test.txt").read_bytes()
+    names = ("corpus", "direction", "system", "seed", "settings", "data", "code", "averaged_epochs")
+    time = (run / "train.json").stat().st_mtime_ns
+    write_json(run / "train.json", {key: value for key, value in record.items() if key not in names})
+    os.utime(run / "train.json", ns=(time, time))
+    with (half_done.folder / "src/synmask/pipeline/training/loop.py").open("a") as file:
+        file.write("\n\nAN_UPDATE = True\n")
+    plan = half_done.snakemake("-n", target, "--config", "any_code=true").output
+    assert "train (1): src/synmask/pipeline/training/loop.py changed" in plan
+    half_done.snakemake(target, "--config", "any_code=true")
+    assert "all 2 epochs are done" in log(half_done).splitlines()[-1]
+    after = json.loads((run / "train.json").read_text())
+    assert after["code"] != record["code"]
+    differing = ("code", "checkpoints")
+    assert after | {key: record[key] for key in differing} == record
+    assert json.loads((run / "scores.json").read_text())["scores"] == scores["scores"]
+    assert (run / "hypothesis.test.txt").read_bytes() == hypotheses

@@ -50,7 +50,16 @@ def test_settings_are_told_by_their_keys():
 
 def test_other_parameters_are_told_by_their_names():
     assert [*changed(["300"], ["400"], {"400": "merges"})] == ["merges 300 → 400"]
-    assert [*changed([], ["'--lowercase'"], {"'--lowercase'": "lowercase"})] == ["lowercase '--lowercase'"]
+    assert [*changed([], ["[1]"], {"[1]": "rows"})] == ["rows [1]"]
+
+
+def test_options_are_told_by_their_names():
+    old, new = (
+        "'--beam 5 --length-penalty 1.0 --precision fp32'",
+        "'--beam 4 --length-penalty 1.0 --precision bf16'",
+    )
+    assert [*changed([old], [new])] == ["beam 5 → 4", 'precision "fp32" → "bf16"']
+    assert [*changed([], ["'--lowercase'"])] == ["lowercase null → true"]
 
 
 def test_long_lists_are_cut():

@@ -110,9 +110,13 @@ def trained(glue, small_roberta, small_tuned):
 
         def tuned(path, seed, task=task):
             run = Wildcards(fromdict={"benchmark": "glue", "task": task, "system": "roberta", "seed": seed})
-            identity = json.loads(jobs.tuned_model(run))
-            small_tuned(path, task, weights, seed, identity)
-            return identity
+            record = {"corpus": "glue", "task": str(task), "system": "roberta", "seed": seed}
+            record |= {
+                "settings": json.loads(jobs.finetuning_settings(run)),
+                "start": {"weights": "roberta-base"},
+            }
+            small_tuned(path, task, weights, seed, record)
+            return record
 
         place(glue.folder / f"results/glue/{task}", task, entry["rows"], tuned)
     for name, (task, part) in SUBMISSION.items():
@@ -136,12 +140,13 @@ def place(folder, task, parts, tuned):
     for seed in (1, 2):
         run = folder / f"roberta/seed{seed}"
         run.mkdir(parents=True)
-        identity = tuned(run / "best.pt", seed)
-        for file in ("train.json", "history.csv", *(f"predictions.{part}.txt" for part in parts)):
+        record = tuned(run / "best.pt", seed)
+        write_json(run / "train.json", record)
+        for file in ("history.csv", *(f"predictions.{part}.txt" for part in parts)):
             (run / file).write_text("")
         value = dict.fromkeys(("matthews", "accuracy", "f1", "pearson"), 50.0 + seed)
         scores = {part: value for part in parts}
-        write_json(run / "scores.json", identity | {"task": task, "seed": seed, "scores": scores})
+        write_json(run / "scores.json", record | {"task": task, "seed": seed, "scores": scores})
 
 
 def test_the_chain_reaches_from_the_archives_to_a_zip_for_each_system(glue):

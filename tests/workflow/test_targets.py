@@ -242,12 +242,14 @@ def test_annotations_are_for_systems_that_read_them(jobs):
     assert ours.task_syntax(wildcards(system="sla", **task), *splits) == files
 
 
-def test_score_files_say_what_was_run(jobs):
-    ours = jobs()
-    run = {"corpus": "demo", "source": "de", "target": "en", "system": "grammar", "seed": "2"}
-    settings = json.loads(ours.decoded_run(wildcards(**run)))
-    assert (settings["direction"], settings["seed"], settings["decoding"]["beam"]) == ("de-en", 2, 5)
-    assert settings["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
+def test_a_steps_own_settings_are_options(jobs):
+    ours, run = (
+        jobs(),
+        wildcards(corpus="multi30k-small", source="de", target="en", system="grammar", seed="2"),
+    )
+    assert ours.decoding(run) == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
+    assert ours.text_options(run) == "--tokenisers moses moses --lowercase"
+    assert ours.text_options(run, target="none") == "--tokenisers moses none --lowercase"
 
 
 def test_methods_of_jobs_take_the_wildcards_first(jobs):

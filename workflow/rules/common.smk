@@ -201,11 +201,6 @@ def stem(wildcards, output):
     return os.path.splitext(output[0])[0]
 
 
-def hypotheses(files):
-    """The stems of translations among `files`, one per split."""
-    return [path.removesuffix(".txt") for path in files if path.endswith(".txt")]
-
-
 def option(flag, value):
     """An option of the command line, quoted; nothing where there is no value."""
     return f"--{flag} {shlex.quote(str(value))}" if value is not None else ""
@@ -239,11 +234,6 @@ def first_runs(wildcards, induced="distances"):
 
 def last_with_heads(wildcards):
     return first_runs(wildcards, "heads")[-1]
-
-
-def keys(run):
-    """A run by its keys, for JSON."""
-    return {"corpus": run.corpus, "direction": run.direction, "seed": run.seed, "system": run.system}
 
 
 def system_labels(wildcards, induced=None):

@@ -6,6 +6,7 @@ PREDICTED = each(PREDICTOR / "{split}.{target}", split=DECODED)
 rule decode:
     input:
         model=RUN / "average.pt",
+        record=RUN / "train.json",
         sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
         references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
         annotations=given(JOBS.annotations, *DECODED),
@@ -22,19 +23,18 @@ rule decode:
         **USING,
     params:
         code=given(JOBS.code, "decode"),
-        settings=given(JOBS.section, "decoding"),
-        identity=JOBS.parsed_run,
-        outputs=lambda wildcards, output: hypotheses(output),
+        decoding=JOBS.decoding,
+        outputs=lambda wildcards, output: [path[:-4] for path in output if path.endswith(".txt")],
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
-        " --references {input.references:q} --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
-        " --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --references {input.references:q} --annotations {input.annotations:q} --templates {input.templates:q}"
+        " {params.decoding} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:
     input:
         hypotheses=rules.decode.output,
-        train=RUN / "train.json",
+        record=RUN / "train.json",
         references=each(PAIR / "text/{split}.{target}", split=DECODED),
         reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
         sets=JOBS.test_set_files,
@@ -43,21 +43,19 @@ rule score:
             *each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
         ],
     output:
-        scores=RUN / "scores.json",
-        sentences=RUN / "sentences.csv",
+        RUN / "scores.json",
+        RUN / "sentences.csv",
     log:
         RUN / "logs/score.{source}-{target}.log",
     group:
         "evaluate"
     params:
         code=given(JOBS.code, "score-run"),
-        run=JOBS.decoded_run,
+        run=folder_of("output"),
         lowercase=lowercase,
         splits=DECODED,
         sets=named_sets,
-        hypotheses=lambda wildcards, input: hypotheses(input.hypotheses),
     shell:
-        "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
-        " --references {input.references:q} --reference-tokens {input.reference_tokens:q}"
-        " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
-        " --sentences {output.sentences:q} --prepared {input.prepared:q} 2> {log:q}"
+        "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
+        " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"
+        " --prepared {input.prepared:q} 2> {log:q}"

@@ -75,7 +75,6 @@ rule finetune:
         keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
     params:
         code=given(JOBS.code, "finetune"),
-        identity=JOBS.tuned_model,
         settings=JOBS.finetuning_settings,
         data=lambda wildcards, input: os.path.dirname(input.train),
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
@@ -84,7 +83,7 @@ rule finetune:
     shell:
         training(
             "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
-            " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
+            " --run {params.run:q} --settings {params.settings:q}"
             " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}"
         )
 
@@ -92,6 +91,7 @@ rule finetune:
 rule predict:
     input:
         model=TUNED / "best.pt",
+        record=TUNED / "train.json",
         data=TASK / "ids/{part}.npz",
         syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
@@ -107,18 +107,17 @@ rule predict:
         **USING,
     params:
         code=given(JOBS.code, "predict"),
-        identity=JOBS.tuned_model,
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
-        " --output {output.answers:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
-        " --gpus {resources.gpu} 2> {log:q}"
+        " --output {output.answers:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule predict_test:
     input:
         models=given(JOBS.of_seeds, "best.pt"),
         scores=given(JOBS.of_seeds, "scores.json"),
+        records=given(JOBS.of_seeds, "train.json"),
         data=TASK / "ids/{part}.npz",
         syntax=given(JOBS.task_syntax, "{part}"),
         weights=JOBS.weights_files,
@@ -132,13 +131,12 @@ rule predict_test:
         **USING,
     params:
         code=given(JOBS.code, "predict"),
-        identity=JOBS.tuned_model,
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.models:q} --scores {input.scores:q} --valid {params.valid}"
         " --weights {params.weights:q} --data {input.data:q} --output {output.answers:q} --chosen {output.chosen:q}"
-        " --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule glue_submission:
@@ -154,11 +152,10 @@ rule glue_submission:
     params:
         code=given(JOBS.code, "glue-submission"),
         rows=JOBS.submitted_rows,
-        run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
     shell:
         "synmask glue-submission --rows {params.rows} --predicted {input.answers:q}"
-        " --chosen {input.chosen:q} --run {params.run:q} --output {output.packed:q} --summary {output.summary:q}"
-        " 2> {log:q}"
+        " --chosen {input.chosen:q} --corpus {wildcards.benchmark} --system {wildcards.system}"
+        " --output {output.packed:q} --summary {output.summary:q} 2> {log:q}"
 
 
 rule nlu_score:
@@ -166,10 +163,10 @@ rule nlu_score:
         gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
         predicted=given(JOBS.of_parts, TUNED / "predictions.{part}.txt"),
         records=given(JOBS.of_parts, TUNED / "predictions.{part}.json"),
-        train=TUNED / "train.json",
+        record=TUNED / "train.json",
     output:
-        scores=TUNED / "scores.json",
-        examples=TUNED / "examples.csv",
+        TUNED / "scores.json",
+        TUNED / "examples.csv",
     log:
         TUNED / "logs/nlu_score.log",
     group:
@@ -177,11 +174,10 @@ rule nlu_score:
     params:
         code=given(JOBS.code, "nlu-score"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
-        run=JOBS.tuned_model,
+        run=folder_of("output"),
     shell:
-        "synmask nlu-score --task {wildcards.task} --parts {params.parts} --gold {input.gold:q}"
-        " --predicted {input.predicted:q} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
-        " --examples {output.examples:q} 2> {log:q}"
+        "synmask nlu-score --run {params.run:q} --task {wildcards.task} --parts {params.parts}"
+        " --gold {input.gold:q} 2> {log:q}"
 
 
 rule nlu_baselines:
@@ -196,7 +192,6 @@ rule nlu_baselines:
     params:
         code=given(JOBS.code, "nlu-baselines"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
-        run=lambda wildcards: as_json({"corpus": wildcards.benchmark}),
     shell:
         "synmask nlu-baselines --task {wildcards.task} --train {input.train:q} --parts {params.parts}"
-        " --gold {input.gold:q} --run {params.run:q} --output {output:q} 2> {log:q}"
+        " --gold {input.gold:q} --corpus {wildcards.benchmark} --output {output:q} 2> {log:q}"

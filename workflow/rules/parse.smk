@@ -4,6 +4,7 @@
 rule parse:
     input:
         model=RUN / "average.pt",
+        record=RUN / "train.json",
         source=PAIR / "bpe/valid.{source}",
     output:
         trees=RUN / "trees.jsonl",
@@ -20,11 +21,10 @@ rule parse:
         **USING,
     params:
         code=given(JOBS.code, "parse"),
-        identity=JOBS.parsed_run,
         sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --subwords {input.source:q} --output {output.trees:q}"
-        " --distribution {output.distribution:q} {params.sentence} --identity {params.identity:q}"
+        " --distribution {output.distribution:q} {params.sentence}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
@@ -32,8 +32,7 @@ rule parseval:
     input:
         unpack(JOBS.gold),
         trees=RUN / "trees.jsonl",
-        record=RUN / "trees.json",
-        train=RUN / "train.json",
+        records=[RUN / "trees.json", RUN / "train.json"],
     output:
         scores=RUN / "parse.json",
         counts=RUN / "parse_counts.json",
@@ -44,11 +43,10 @@ rule parseval:
     params:
         code=given(JOBS.code, "parseval"),
         inputs_checksum=given(JOBS.inputs_checksum, lambda wildcards: JOBS.gold(wildcards).values()),
-        run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
-        "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q} --run {params.run:q}"
-        " --train {input.train:q} --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
+        "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q}"
+        " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
 TREES = FIGURES / "{experiment}-{direction}-trees.html"
@@ -68,8 +66,7 @@ rule tree_page:
         code=given(JOBS.code, "tree-page"),
         inputs_checksum=given(JOBS.inputs_checksum, gold_trees),
         labels=lambda wildcards: [CONFIG.label(run.system) for run in first_runs(wildcards)],
-        runs=lambda wildcards: as_json([*map(keys, first_runs(wildcards))]),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --runs {params.runs:q} --title {params.title:q} --output {output:q} 2> {log:q}"
+        " --title {params.title:q} --output {output:q} 2> {log:q}"

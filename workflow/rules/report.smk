@@ -45,11 +45,10 @@ rule distribution_figure:
     localrule: True
     params:
         code=given(JOBS.code, "distribution-figure"),
-        run=lambda wildcards: as_json(keys(last_with_heads(wildcards))),
         title=lambda wildcards: CONFIG.label(last_with_heads(wildcards).system),
         output=stem,
     shell:
-        "synmask distribution-figure --distribution {input.distribution:q} --run {params.run:q} --title {params.title:q}"
+        "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
 
 

@@ -73,14 +73,13 @@ use rule average as average_templates with:
         "template"
     params:
         code=given(JOBS.code, "average", guided=False),
-        settings=JOBS.template_settings,
-        identity=JOBS.template_run,
-        text=JOBS.template_text,
+        text=given(JOBS.text_options, target="none"),
 
 
 rule predict_templates:
     input:
         model=PREDICTOR / "average.pt",
+        record=PREDICTOR / "train.json",
         source=PAIR / "bpe/{split}.{source}",
     output:
         templates=PREDICTOR / "{split}.{target}",
@@ -92,8 +91,7 @@ rule predict_templates:
         **USING,
     params:
         code=given(JOBS.code, "predict-templates", guided=False),
-        settings=given(JOBS.section, "decoding"),
-        identity=JOBS.template_run,
+        decoding=JOBS.decoding,
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output.templates:q}"
-        " --settings {params.settings:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " {params.decoding} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"

@@ -54,17 +54,12 @@ rule average:
         keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
     params:
         code=given(JOBS.code, "average"),
-        settings=JOBS.run_settings,
-        identity=JOBS.parsed_run,
-        text=given(JOBS.section, "text", include={"tokeniser", "lowercase"}),
+        text=JOBS.text_options,
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
-        last=JOBS.kept,
         template_model=lambda wildcards, input: option("template-model", input.template_model or None),
         data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
         run=folder_of("output"),
     shell:
-        "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
-        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"
-        " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
-        " --settings {params.settings:q} --identity {params.identity:q} --output {output:q} {params.template_model}"
-        " --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"
+        "synmask average --run {params.run:q} --data {params.data:q} --codes {input.codes:q}"
+        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} {params.text}"
+        " --output {output:q} {params.template_model} --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"

@@ -102,7 +102,6 @@ rule pretrain:
         again=PLANNED.again("pretrain"),
     params:
         code=given(JOBS.code, "pretrain"),
-        identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
@@ -110,8 +109,7 @@ rule pretrain:
     shell:
         training(
             "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
-            " --settings {params.settings:q} --identity {params.identity:q}"
-            " --seed {params.seed}"
+            " --settings {params.settings:q} --seed {params.seed}"
         )
 
 
@@ -159,7 +157,6 @@ rule continue_pretraining:
         again=PLANNED.again("continue_pretraining"),
     params:
         code=given(JOBS.code, "continue-pretraining"),
-        identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
@@ -168,6 +165,5 @@ rule continue_pretraining:
     shell:
         training(
             "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
-            " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
-            " --seed {params.seed}"
+            " --run {params.run:q} --settings {params.settings:q} --seed {params.seed}"
         )

@@ -6,7 +6,7 @@ They check values, and explain the options that several verbs share.
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,7 +17,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed, looks
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError
 from synmask.pipeline.gpus import lease
 
@@ -51,11 +50,6 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(tokens[0].value)
 
 
-def _run(_: Any, tokens: Sequence[Token]) -> dict[str, Any]:
-    """The description of a run, as JSON values; errors as for `_from_json`."""
-    return _from_json(RunInfo, tokens).given()
-
-
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     if len({looks(label) for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
@@ -63,6 +57,7 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
+Spread = Annotated[T, Parameter(name="*")]  # each field of a section is an option
 OneOrMore = Annotated[tuple[T, ...], Field(min_length=1)]
 AS_WHOLE = Parameter(converter=_whole, n_tokens=1, accepts_keys=False)
 Whole = Annotated[int, AS_WHOLE]
@@ -86,24 +81,12 @@ Labels = Annotated[
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]
-RunJson = Annotated[
-    Mapping[str, Any], Parameter(converter=_run, n_tokens=1, accepts_keys=False, metavar="JSON")
-]
-Identity = Annotated[
-    RunJson,
-    Parameter(
-        help="The run that this is a part of, as JSON: corpus, direction, system, seed, settings. Models "
-        "that it reads must be that run's; without it, any model will do.",
-    ),
-]
+RunFolder = Annotated[Path, Parameter(help="Folder of the run, whose train.json says which it is.")]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
-BY_HAND: Mapping[str, Any] = {}  # no run: a call by hand; not a mapping proxy, since workers pickle it
-
 TaskName = Annotated[str, Parameter(help="cola, rte, …")]
 Parts = Annotated[OneOrMore[str], Parameter(help="Names of the parts, such as dev.")]
-TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
 
 
 @Parameter(name="*")

@@ -178,7 +178,10 @@ def _usage(error: CycloptsError) -> str:
         return f"unexpected: {words}; see --help{advice}"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
-    return f"{error.argument.name}: {first_fault(error.__cause__, None)}"
+    fault, name = first_fault(error.__cause__, None), error.argument.name
+    if name == "*":  # of a section whose fields are options
+        name = f"--{error.__cause__.errors()[0]['loc'][0].replace('_', '-')}"
+    return f"{name}: {fault}"
 
 
 def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -15,7 +15,7 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import check_named, laid_over, tokeniser_jars
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.owner import check_part
+from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> d
             if configfiles is not None:
                 command = _made_by(path, configfiles)
             raise UserError(f"{path}: no such file; make it with: {command}")
-        check_part(path, {} if configfiles is None else _run_of(path))
+        check_part(path)
     return parses
 
 
@@ -156,14 +156,6 @@ def _models(
         models[system if label in models else label] = model
     gold = DataFiles(config).gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
-
-
-def _run_of(path: Path) -> dict[str, Any]:
-    """The run whose folder a file of results/ is in (`run_file`)."""
-    corpus, direction, system, seed, _ = path.parts[-5:]
-    return {
-        "corpus": corpus, "direction": direction, "system": system, "seed": int(seed.removeprefix("seed")),
-    }  # fmt: skip
 
 
 def _made_by(path: Path, files: Sequence[Path]) -> str:

@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmask.pipeline.arguments import Json, OneOrMore, Parts, RunJson, TaskName, TrainJson, together
-from synmask.pipeline.config.run_info import RunInfo
+from synmask.pipeline.arguments import OneOrMore, Parts, RunFolder, TaskName, together
 from synmask.pipeline.corpora.tasks import Examples, read_task
-from synmask.pipeline.evaluation.records import made, of_run
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
 from synmask.pipeline.files import all_writing, csv_text, json_text, sha256, write_json
-from synmask.pipeline.owner import check_part, checksums
+from synmask.pipeline.record import check_part, checksums, made, read_run, scores_of
 from synmask.pipeline.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -23,48 +21,43 @@ TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
 
 def nlu_score(
     *,
+    run: RunFolder,
     task: TaskName,
     parts: Parts,
     gold: OneOrMore[Path],
-    predicted: OneOrMore[Path],
-    run: Json[RunInfo],
-    train: TrainJson,
-    output: Path,
-    examples: Path,
 ) -> None:
     """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
+    It reads RUN/predictions.PART.txt, and writes RUN/scores.json and, for significance tests,
+    RUN/examples.csv, each answer beside the gold one.
+
     Args:
         gold: TSV of each part.
-        predicted: Predictions for each part: one label or number per line. If `predict` wrote them, the .json
-            beside them names their run.
-        run: The run: corpus, task, system, seed, settings.
-        output: scores.json.
-        examples: Output: examples.csv, each answer beside the gold one, for significance tests.
     """
-    scores, sums, rows = {}, {}, [EXAMPLES]
-    for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
-        check_part(answers, run.given(), train)
+    record, scores, sums, rows = read_run(run), {}, {}, [EXAMPLES]
+    for part, path in together(parts=parts, gold=gold):
+        answers = run / f"predictions.{part}.txt"
+        check_part(answers, record)
         labels = read_task(task, path).labels
         given = read_predictions(task, answers, len(labels))
         scores[part], sums[part] = score(task, labels, given), sha256(answers)[:16]
         rows += [[part, *pair] for pair in zip(given, labels, strict=True)]
     found = {"task": task, "scores": scores, "answers": sums}
-    answered = csv_text(rows)
+    answered, output, examples = csv_text(rows), run / "scores.json", run / "examples.csv"
     with all_writing([output, examples]) as (scored, listed):
-        scored.write(json_text(of_run(run, train, found, checksums(output, {examples: answered}))))
+        scored.write(json_text(scores_of(record, found, checksums(output, {examples: answered}))))
         listed.write(answered)
 
 
 def nlu_baselines(
-    *, task: TaskName, train: Path, parts: Parts, gold: OneOrMore[Path], run: RunJson, output: Path
+    *, task: TaskName, train: Path, parts: Parts, gold: OneOrMore[Path], corpus: str, output: Path
 ) -> None:
     """Score two baselines: the most frequent label, and a linear model of the words alone.
 
     Args:
         train: TSV to learn from.
         gold: TSV of each part to predict.
-        run: The run: the benchmark, as corpus.
+        corpus: The benchmark.
         output: baselines.json.
     """
     known = read_task(task, train)
@@ -73,7 +66,7 @@ def nlu_baselines(
         "majority": {part: majority(task, known.labels, one.labels) for part, one in examples.items()},
         "bag-of-words": {part: bag_of_words(task, known, one) for part, one in examples.items()},
     }
-    write_json(output, {**run, "task": task, "scores": scores} | made())
+    write_json(output, {"corpus": corpus, "task": task, "scores": scores} | made())
 
 
 def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:

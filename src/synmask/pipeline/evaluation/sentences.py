@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
-from synmask.pipeline.evaluation.records import PROBABILITY
 from synmask.pipeline.files import UserError, read_csv, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SET = "set"
+PROBABILITY = ["log_probability", "tokens"]  # of a reference: the sum over its sub-words and their number
 
 
 def read_probabilities(path: str | Path, sentences: int) -> np.ndarray:

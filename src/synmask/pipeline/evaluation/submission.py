@@ -8,11 +8,10 @@ import io
 import zipfile
 from pathlib import Path
 
-from synmask.pipeline.arguments import CountOption, OneOrMore, RunJson, together
-from synmask.pipeline.evaluation.records import made
+from synmask.pipeline.arguments import CountOption, OneOrMore, together
 from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text
-from synmask.pipeline.owner import read_record
+from synmask.pipeline.record import made, read_record
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
@@ -25,7 +24,8 @@ def write_submission(
     rows: OneOrMore[CountOption],
     predicted: OneOrMore[Path],
     chosen: OneOrMore[Path],
-    run: RunJson,
+    corpus: str,
+    system: str,
     output: Path,
     summary: Path,
 ) -> None:
@@ -35,7 +35,8 @@ def write_submission(
         rows: Number of examples of each test set, in the order of `SUBMISSION`.
         predicted: Predictions for each: outputs of `predict`.
         chosen: The seed that predicted each: the .json that `predict` writes beside them.
-        run: The run: the benchmark, as corpus, and the system.
+        corpus: The benchmark.
+        system: The system that answered.
         output: NAME.zip.
         summary: Output: which seeds answered, as JSON.
 
@@ -45,7 +46,7 @@ def write_submission(
     given = together(rows=rows, predicted=predicted, chosen=chosen)
     if len(given) != len(SUBMISSION):
         raise UserError(f"GLUE's server wants {', '.join(SUBMISSION)}; give predictions for all of these")
-    columns, summaries = {}, {}
+    columns, summaries, run = {}, {}, {"corpus": corpus, "system": system}
     for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
         columns[name] = _column(name, answers, count)
         summaries[name] = read_record(seed, [answers], run) | {"rows": count}

@@ -19,8 +19,8 @@ from synmask.pipeline.display import pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare, over_seeds
-from synmask.pipeline.owner import read_record
 from synmask.pipeline.paths import existing
+from synmask.pipeline.record import read_record, training_in
 
 BASELINE = "transformer"
 SET = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
@@ -86,7 +86,7 @@ def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str,
         UserError: sentences.csv, history.csv or train.json beside them are another run's.
     """
     path, train = run / "scores.json", run / "train.json"
-    scores = read_record(path, [run / "sentences.csv"], train=train) if path.exists() else {}
+    scores = read_record(path, [run / "sentences.csv"], training_in(run)) if path.exists() else {}
     if train.exists():
         read_record(train, [run / "history.csv"])
     return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}

@@ -18,14 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
-from synmask.pipeline.arguments import BY_HAND, Json, Labels, OneOrMore, RunJson, labels_of, together
 from synmask.pipeline.arguments import Figure as Place
+from synmask.pipeline.arguments import Json, Labels, OneOrMore, labels_of, together
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.display import shown
 from synmask.pipeline.files import UserError, read_csv, read_json, writing
 from synmask.pipeline.languages import note
-from synmask.pipeline.owner import read_record
+from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import CHOICE, check_alike, chosen, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
@@ -159,15 +159,14 @@ def _setting(path: Path, key: str) -> float:
 
 
 @in_style
-def distribution_figure(*, distribution: Path, run: RunJson = BY_HAND, title: Line, output: Place) -> None:
+def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:
     """Draw P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
         distribution: Output of `parse`.
-        run: The run that it is of; without it, any will do.
         title: Heading of the figure.
     """
-    read_record(distribution, run=run)
+    read_record(distribution)
     read = read_distribution(distribution)
     if not read.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")

@@ -12,7 +12,7 @@ from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
-from synmask.pipeline.owner import read_record
+from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,

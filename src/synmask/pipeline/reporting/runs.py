@@ -18,7 +18,7 @@ import pandas as pd
 from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.files import UserError, read_json
-from synmask.pipeline.owner import first_difference
+from synmask.pipeline.record import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.runs import AVERAGE, Column
 from synmask.pipeline.tasks import TASKS

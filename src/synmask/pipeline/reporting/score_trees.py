@@ -7,12 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.arguments import BY_HAND, RunJson, TrainJson
 from synmask.pipeline.display import aligned
 from synmask.pipeline.evaluation.parseval import evaluate_files
-from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.files import all_writing, json_text
-from synmask.pipeline.owner import check_part, checksums
+from synmask.pipeline.record import check_part, checksums, identity, made, run_beside
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
 
@@ -21,8 +19,6 @@ def parseval(
     predicted: Path,
     *,
     heads: Path | None = None,
-    run: RunJson = BY_HAND,
-    train: TrainJson | None = None,
     output: Path | None = None,
     counts: Path | None = None,
 ) -> None:
@@ -33,20 +29,20 @@ def parseval(
     Args:
         gold: A bracketed treebank, one or more lines per tree; or a folder of .mrg files.
         predicted: Output of `parse`; or any parser's bracketed trees, with labels, or without labels and one
-            per line: (the (dog barks)).
+            per line: (the (dog barks)). For --output, it must be of the training in the train.json
+            beside it, if there is one.
         heads: Gold dependency heads, one sentence per line.
-        run: The run: corpus, direction, system, seed.
         output: parse.json; default: print tables.
         counts: Output: counts per sentence, for significance tests.
     """
-    if run:
-        check_part(predicted, run, train)
+    run = run_beside(predicted) if output or counts else {}
+    check_part(predicted, run)
     result, by_sentence = evaluate_files(gold, predicted, heads)
     if output is None:
         print(as_text(result))
-    sentences = json.dumps({**run} | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
+    sentences = json.dumps(identity(run) | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
     parts = {"sha256": checksums(output, {counts: sentences})} if output and counts else {}
-    texts = {output: json_text({**run} | result | made() | parts), counts: sentences}
+    texts = {output: json_text(identity(run) | result | made() | parts), counts: sentences}
     outputs = [path for path in texts if path is not None]
     with all_writing(outputs) as handles:
         for path, handle in zip(outputs, handles, strict=True):

@@ -17,7 +17,7 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
-from synmask.pipeline.owner import read_record
+from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting import runs as results
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables

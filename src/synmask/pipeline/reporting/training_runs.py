@@ -13,7 +13,7 @@ import pandas as pd
 
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json
-from synmask.pipeline.owner import check_owner, read_record
+from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import ExperimentSpec
 from synmask.pipeline.reporting.runs import commits
@@ -113,8 +113,8 @@ def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime |
     scores = read_json(path)
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
-    train = folder / "train.json" if "direction" in run else None  # a page reads no other trainings' records
-    read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], train=train)
+    training = training_in(folder) if "direction" in run else {}  # a page reads no other trainings' records
+    read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], training)
     check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
     return scores, datetime.fromtimestamp(written, UTC) if written else None

@@ -9,12 +9,11 @@ from typing import Any
 from markupsafe import Markup
 from rich.cells import cell_len
 
-from synmask.pipeline.arguments import Json, OneOrMore, together
+from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.display import shown
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.owner import check_part
+from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.html import part, render, spread
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,
@@ -44,7 +43,6 @@ def tree_page(
     gold: Path,
     trees: OneOrMore[Path],
     labels: OneOrMore[Line],
-    runs: Json[list[RunInfo]] = (),
     title: Line,
     output: Path,
 ) -> None:
@@ -54,7 +52,6 @@ def tree_page(
         gold: Bracketed gold trees, one per line.
         trees: Output of `parse`, one file per system.
         labels: A different name for each system.
-        runs: The run that each of --trees is of, as JSON; without it, any trees will do.
         title: Heading of the page.
         output: The page, .html.
 
@@ -64,8 +61,8 @@ def tree_page(
     """
     if len({GOLD, *labels}) != len(labels) + 1 or len(labels) != len(trees):
         raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
-    for path, run in together(trees=trees, runs=runs) if runs else ():
-        check_part(path, run.given())
+    for path in trees:
+        check_part(path)
     top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
         handle.write(page(title, top, induced))

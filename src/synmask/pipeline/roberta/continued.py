@@ -18,9 +18,10 @@ from synmask.bf16 import in_float32, lacking
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
-from synmask.pipeline.arguments import BY_HAND, Identity, Json, TrainingOptions
+from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
+from synmask.pipeline.record import Run
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import Sentences, SentenceStage, SentenceTask
@@ -196,9 +197,9 @@ class Continuing(SentenceStage):
         shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
 
-    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)
-        save_weights(run, model, load_weights(self.weights).shape, self.weights, self.identity)
+        save_weights(run, model, load_weights(self.weights).shape, self.weights, record)
 
 
 def continue_pretraining(
@@ -207,7 +208,6 @@ def continue_pretraining(
     weights: Path,
     run: Path,
     settings: Json[ContinuedRun],
-    identity: Identity = BY_HAND,
     training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
@@ -221,4 +221,4 @@ def continue_pretraining(
         run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
         settings: Losses and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Continuing(settings, training.seed, data, weights, identity), run, training)
+    run_stage(Continuing(settings, training.seed, data, weights), run, training)

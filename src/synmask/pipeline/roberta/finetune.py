@@ -11,11 +11,11 @@ from fairseq import utils
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.pipeline.arguments import BY_HAND, Identity, Json, Switch, TrainingOptions
+from synmask.pipeline.arguments import Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.evaluation.task_scores import best_constant, score
-from synmask.pipeline.files import UserError, read_object
-from synmask.pipeline.owner import owned, training_digest
+from synmask.pipeline.files import UserError
+from synmask.pipeline.record import Run, owned
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import (
     SentenceLoss,
@@ -117,18 +117,20 @@ class FineTuning(SentenceStage):
         comparison = f"{self.metric} {reached:.2f}, the best constant answer has {constant:.2f}"
         return {"best_epoch": best, "diverged": comparison if reached <= constant else None}
 
+    @property
+    def details(self) -> dict[str, Any]:
+        return super().details | {"task": self.task}
+
     def _labels(self, part: str) -> list[str]:
         targets = read_encoded(self.data / f"{part}.npz").targets
         return [*map(TASKS[self.task].label, targets.tolist())]
 
-    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         [best] = self.models(history)
-        training = training_digest(read_object(checkpoints / "stamp.json"))
         path = checkpoints / f"epoch{best}.pt"
-        model = epoch_model(path) if path.exists() else _kept(checkpoints / BEST, training)
-        whose = {**owned(self.identity), "training": training}
+        model = epoch_model(path) if path.exists() else _kept(checkpoints / BEST, record["training"])
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
-        save(run / BEST, {"model": model, "epoch": best, **known, **whose})
+        save(run / BEST, {"model": model, "epoch": best, **known, **owned(record)})
         if not self.keep_checkpoints:
             retire(checkpoints, run / BEST, BEST)
 
@@ -161,7 +163,6 @@ def finetune(
     keep_checkpoints: Switch = 1,
     run: Path,
     settings: Json[FinetuningSettings],
-    identity: Identity = BY_HAND,
     training: TrainingOptions,
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
@@ -177,7 +178,7 @@ def finetune(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
         settings: Task, training and system; `snakemake -np TARGET` shows them.
     """
-    stage = FineTuning(settings, training.seed, data, weights, identity, valid, bool(keep_checkpoints))
+    stage = FineTuning(settings, training.seed, data, weights, valid, bool(keep_checkpoints))
     run_stage(stage, run, training)
 
 

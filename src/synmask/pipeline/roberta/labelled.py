@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
-from synmask.pipeline.owner import check_start, weights_of
+from synmask.pipeline.record import check_model, run_beside, weights_of
 from synmask.pipeline.roberta.encoded import (
     NO_POSITION,
     Encoded,
@@ -132,15 +132,11 @@ class SentenceTask(FairseqTask):
 
 @dataclass(frozen=True)
 class SentenceStage(Stage):
-    """A training that starts from the folder `weights`, on train.npz and VALID.npz in `data`.
-
-    `identity`: the run that the training belongs to, if any; it is recorded in the model file.
-    """
+    """A training that starts from the folder `weights`, on train.npz and VALID.npz in `data`."""
 
     settings: FinetuningSettings | ContinuedRun
     data: Path
     weights: Path
-    identity: Mapping[str, Any] = field(default_factory=dict)
     valid: str = "valid"
 
     @property
@@ -154,7 +150,8 @@ class SentenceStage(Stage):
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
-        check_start(self.weights, weights.run, self.identity)
+        path = self.weights / "model.pt"
+        check_model(path, weights.run, run_beside(path))
         for part in self.parts:
             self.syntax(part, read_fitting(part, weights))
         return {}

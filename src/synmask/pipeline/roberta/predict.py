@@ -1,15 +1,24 @@
 """Answers of a fine-tuned RoBERTa; of several seeds, of the one that is best on the development set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from synmask.pipeline.arguments import BY_HAND, Identity, OneOrMore, Threads, on_gpus, together
+from synmask.pipeline.arguments import OneOrMore, Threads, on_gpus, together
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.files import UserError, all_writing, json_text, machine_fault, read_object
-from synmask.pipeline.owner import check_owner, check_start, record
+from synmask.pipeline.record import (
+    NO_RUN,
+    Run,
+    check_model,
+    check_owner,
+    check_start,
+    identity,
+    record,
+    run_beside,
+)
 from synmask.pipeline.roberta.encoded import read_fitting, read_syntax
 from synmask.pipeline.roberta.finetune import answered, model_outputs, new_model
 from synmask.pipeline.roberta.labelled import Sentences
@@ -30,14 +39,14 @@ def predict(
     valid: str = "dev",
     chosen: Path | None = None,
     threads: Threads = 1,
-    identity: Identity = BY_HAND,
 ) -> None:
     """Predict the answers to a task: one label or number per line.
 
     Of several seeds of one system, the one that is best on the development set predicts.
 
     Args:
-        model: best.pt of a fine-tuning, or of each seed.
+        model: best.pt of a fine-tuning, or of each seed. If a train.json is beside it, it must be of that
+            training.
         weights: The weights that its training started from.
         data: PART.npz.
         output: Text, one line per example.
@@ -49,9 +58,9 @@ def predict(
     torch.set_num_threads(threads)
     path, best = model[0], {}
     if scores or len(model) > 1:
-        path, best = best_seed(valid, together(model=model, scores=scores), identity)
-        identity = identity and {**identity, "seed": best["seed"]}
-    tuned, settings, loaded, training = read_tuned(path, weights, identity)
+        path, best = best_seed(valid, together(model=model, scores=scores))
+    run = run_beside(path)
+    tuned, settings, loaded, training = read_tuned(path, weights, run)
     if best.get("task", settings.task) != settings.task:
         raise UserError(f"{path}: a model of {settings.task}, --scores are of {best['task']}")
     encoded = read_fitting(data, loaded, test=True)
@@ -60,20 +69,17 @@ def predict(
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
     text = "".join(f"{line}\n" for line in answered(settings.task, outputs))
     beside = chosen or output.with_suffix(".json")
-    whose = best | record(beside, identity, training, {output: text})
+    whose = best | record(beside, run, training, {output: text})
     with all_writing([output, beside]) as handles:
         for handle, content in zip(handles, (text, json_text(whose)), strict=True):
             handle.write(content)
 
 
-def best_seed(
-    part: str, runs: Sequence[tuple[Path, Path]], identity: Mapping[str, Any] = BY_HAND
-) -> tuple[Path, dict[str, Any]]:
+def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[str, Any]]:
     """The model with the best score on a part of its task, the first of equal ones.
 
     Args:
-        runs: the model and scores.json of each seed.
-        identity: the run that all are of, whatever its seed.
+        runs: the model and scores.json of each seed of one system.
 
     Returns:
         the model; {"task", "seed", "metric", "scores": seed → score in percent}.
@@ -82,10 +88,12 @@ def best_seed(
         UserError: a file is missing, is not a run's scores of this part, or is another run's; or they are of
             several tasks.
     """
-    scores, seeds, tasks = [], [], []
+    scores, seeds, tasks, first = [], [], [], {}
     for _, path in runs:
         run = read_object(path)
-        check_owner(path, {"run": run}, identity, "seed")
+        check_owner(path, {"run": run}, identity(run_beside(path)))
+        first = first or {key: value for key, value in identity(run).items() if key not in ("seed", "task")}
+        check_owner(path, {"run": run}, first)
         try:
             tasks.append(run["task"])
             seeds.append(int(run["seed"]))
@@ -100,17 +108,17 @@ def best_seed(
 
 
 def read_tuned(
-    model: Path, weights: Path, identity: Mapping[str, Any] = BY_HAND
+    model: Path, weights: Path, run: Run = NO_RUN
 ) -> tuple[GuidedRoberta, FinetuningSettings, Weights, str | None]:
     """The model of a fine-tuning from the folder `weights`, its settings, these weights, and which training
-    it is of (`owner.training_digest`).
+    it is of (`record.training_digest`).
 
     Raises:
         UserError: it is no such model, belongs to another run or other weights, or is not finite.
     """
     saved, loaded = load(model), load_weights(weights)
-    check_owner(model, saved, identity)
-    check_start(weights, loaded.run, identity)
+    check_model(model, saved, run)
+    check_start(weights, loaded.run, run.get("start", {}))
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
         tuned = new_model(settings, loaded)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.pipeline.arguments import BY_HAND, Identity, Json, TrainingOptions
+from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.files import UserError
+from synmask.pipeline.record import Run
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary
@@ -39,13 +40,12 @@ class _MaskedLoss(LoggedLoss, MaskedLmLoss):
 class Pretraining(Stage):
     """A plain RoBERTa of the size `settings.model`; its last model is kept.
 
-    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt; `identity`: see `pretrain`
+    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
     """
 
     settings: PretrainingRun
     data: Path
     weights: Path
-    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shape(self) -> RobertaShape:
@@ -120,9 +120,9 @@ class Pretraining(Stage):
             "diverged": diverged(perplexities, unigram, len(history)),
         }
 
-    def deliver(self, run: Path, checkpoints: Path, history: History) -> None:
+    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)
-        save_weights(self.weights, model, self.shape, self.weights, self.identity)
+        save_weights(self.weights, model, self.shape, self.weights, record)
 
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
@@ -143,7 +143,6 @@ def pretrain(
     weights: Path,
     run: Path,
     settings: Json[PretrainingRun],
-    identity: Identity = BY_HAND,
     training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
@@ -157,4 +156,4 @@ def pretrain(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: Model and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Pretraining(settings, training.seed, data, weights, identity), run, training)
+    run_stage(Pretraining(settings, training.seed, data, weights), run, training)

@@ -19,7 +19,7 @@ from torch import Tensor
 from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.files import UserError, all_renamed
-from synmask.pipeline.owner import owned
+from synmask.pipeline.record import NO_RUN, Run, owned
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.training.torch_files import load, save
@@ -85,7 +85,7 @@ class Weights:
         dictionary: the rows of the embeddings: <s>, <pad>, </s>, <unk>, BPE ids as strings, <mask>.
         state: float32, on the CPU, with the names of `RobertaShape.parameters`; the masked-language-model
             head's weight is the embeddings' own tensor.
-        run: the run of a model that was trained here (`synmask.pipeline.owner`).
+        run: the keys of model.pt that say which run trained it here (`synmask.pipeline.record`).
     """
 
     shape: RobertaShape
@@ -112,7 +112,7 @@ def load_weights(folder: Path) -> Weights:
     _check(state, shape, len(dictionary), folder)
     state = {name: value.float() for name, value in state.items()}
     state["encoder.lm_head.weight"] = state[TOKENS]
-    return Weights(shape, dictionary, state, {"run": saved.get("run")})
+    return Weights(shape, dictionary, state, {key: saved.get(key) for key in ("run", "training")})
 
 
 def load_dictionary(folder: Path) -> Dictionary:
@@ -136,14 +136,14 @@ def save_weights(
     state: Mapping[str, Tensor],
     shape: RobertaShape,
     vocabulary: Path,
-    run: Mapping[str, Any] | None = None,
+    run: Run = NO_RUN,
 ) -> None:
     """Write a weights folder that fairseq and `load_weights` read.
 
     Args:
         state: contains all of `shape.parameters`; other parameters, such as a guide's, are left out.
         vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
-        run: the run that trained it; recorded in model.pt under a key that fairseq ignores.
+        run: the record of its run, whose identity stands in model.pt under keys that fairseq ignores.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
@@ -158,7 +158,7 @@ def save_weights(
                 shutil.copyfile(vocabulary / name, temporary)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
-    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run or {})})
+    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run)})
 
 
 def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder: Path) -> None:

@@ -37,7 +37,7 @@ from synmask.pipeline.files import (
     sha256,
     write_json,
 )
-from synmask.pipeline.owner import IDENTIFYING
+from synmask.pipeline.record import IDENTIFYING
 from synmask.pipeline.stamps import FINISHED, LAST, Stamp
 from synmask.pipeline.training.torch_files import damage, load, read, save
 

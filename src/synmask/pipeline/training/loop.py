@@ -30,9 +30,8 @@ from synmask.pipeline.files import (
     writing,
 )
 from synmask.pipeline.gpus import lease, workers
-from synmask.pipeline.owner import training_digest
-from synmask.pipeline.paths import named_run
 from synmask.pipeline.provenance import commit, processor, versions
+from synmask.pipeline.record import new_run, training_digest
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.compat_fairseq import ending_readers
 from synmask.pipeline.training.lock import locked
@@ -87,6 +86,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         left_out = stage.check()
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
         stamp["data"] = checkpoints.digest(stage.files())
+        record = new_run(run, stamp | stage.details | {"training": training_digest(stamp)})
         check_lock = held.enter_context(locked(run))
         kwargs = {"again": bool(training.again), "any_code": bool(training.any_code)}
         folder = checkpoints.folder_of(stage, run, stamp, **kwargs)
@@ -100,10 +100,10 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             job = _Job(stage, run, folder, training, processes, start, *shared, check_lock, stamp, left_out)
         done = before or _train(job)
         _write_history(run, done["history"])
-        stage.deliver(run, folder, done["history"])
-        made = {"training": training_digest(stamp), "checkpoints": folder.name}
-        made["sha256"] = {"history.csv": sha256(run / "history.csv")}  # as in a record (see `owner`)
-        write_json(run / "train.json", named_run(run) | stamp | stage.details | done["summary"] | made)
+        record |= done["summary"] | {"checkpoints": folder.name}
+        record |= {"sha256": {"history.csv": sha256(run / "history.csv")}}
+        stage.deliver(run, folder, done["history"], record)
+        write_json(run / "train.json", record)
         if not before:
             checkpoints.drop_others(folder)
 

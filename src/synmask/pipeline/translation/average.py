@@ -8,19 +8,11 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from synmask.pipeline.arguments import (
-    BY_HAND,
-    CountOption,
-    Identity,
-    Json,
-    Source,
-    Switch,
-    Target,
-    Whole,
-)
-from synmask.pipeline.config.sections import ModelText, RunSettings, Tokens
+from synmask.pipeline.arguments import RunFolder, Switch, Whole
+from synmask.pipeline.config.base import Tokeniser, sides
+from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, read_lines, read_object
-from synmask.pipeline.owner import check_owner, training_digest
+from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.text.bpe import frequent, splitter_of
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, retire, trained
 from synmask.pipeline.training.lock import locked
@@ -30,32 +22,26 @@ from synmask.pipeline.translation.model_file import save_model
 
 def average_run(
     *,
-    run: Path,
-    last: CountOption,
+    run: RunFolder,
     data: Path,
     codes: Path,
     vocabulary: Path,
     vocabulary_threshold: Annotated[Whole, Field(ge=0)],
-    source: Source,
-    target: Target,
-    text: Json[Tokens],
-    settings: Json[RunSettings],
+    tokenisers: tuple[Tokeniser, Tokeniser],
+    lowercase: bool = False,
     output: Path,
     template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
-    identity: Identity = BY_HAND,
 ) -> None:
-    """Average the last epochs into one self-contained model file.
+    """Average the last epochs of a run into one self-contained model file.
 
     Args:
-        run: Folder of the run.
-        last: How many epochs.
         data: Folder of binarised data (for its dictionaries).
         codes: The BPE codes.
         vocabulary: The source vocabulary of learn-bpe.
         vocabulary_threshold: As for apply-bpe.
-        text: The corpus' tokeniser and case.
-        settings: The run's settings.
+        tokenisers: Of the source and of the target.
+        lowercase: Whether the text is in lower case.
         output: The model file.
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
@@ -63,17 +49,20 @@ def average_run(
     if not keep_checkpoints and output.exists() and not output.is_file():
         raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
     splitter_of(codes)
-    words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
-    kwargs = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
-    model_text = ModelText(**text.plain(), **kwargs)
+    kwargs = {"lowercase": lowercase, "codes": "\n".join(read_lines(codes)), "vocabulary": None}
+    if vocabulary_threshold:
+        kwargs["vocabulary"] = sorted(frequent(vocabulary, vocabulary_threshold))
     with locked(run):
-        checkpoints, training = trained(run), None
+        record, checkpoints = read_run(run), trained(run)
+        source, target = sides(record["direction"])
+        tokeniser = {source: tokenisers[0], target: tokenisers[1]}
+        text = ModelText(tokeniser=tokeniser, source=source, target=target, **kwargs)
         if (stamp := checkpoints / "stamp.json").exists():
-            stamped = {key: identity[key] for key in ("seed", "settings") if key in identity}
-            check_owner(stamp, {"run": read_object(stamp)}, stamped)
-            training = training_digest(read_object(stamp))
-        state = average(run, last, training)
-        save_model(output, state, data, model_text, settings, template_model, identity, training)
+            digest = training_digest(read_object(stamp))
+            check_training(run / "train.json", record["training"], stamp, digest)
+        last, settings = record["averaged_epochs"], RunSettings.model_validate(record["settings"])
+        state = average(run, last, record["training"])
+        save_model(output, state, data, text, settings, template_model, record)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from synmask.pipeline.arguments import BY_HAND, Identity, Json, OneOrMore, Threads, on_gpus
+from synmask.pipeline.arguments import OneOrMore, Spread, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
-from synmask.pipeline.owner import check_owner, record
+from synmask.pipeline.record import check_model, record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.training.torch_files import load
@@ -23,6 +23,8 @@ from synmask.pipeline.translation.forced import encoded_references, log_probabil
 from synmask.pipeline.translation.inputs import batches, encoded
 from synmask.pipeline.translation.model_file import Loaded, read_model, ready
 from synmask.pipeline.translation.st_nmt import read_templates
+
+DECODING = Decoding()
 
 
 @on_gpus
@@ -34,29 +36,28 @@ def decode_files(
     references: tuple[Path, ...] = (),
     annotations: tuple[Path, ...] = (),
     templates: tuple[Path, ...] = (),
-    settings: Json[Decoding],
+    settings: Spread[Decoding] = DECODING,
     threads: Threads = 1,
-    identity: Identity = BY_HAND,
 ) -> None:
     """Translate BPE files by beam search.
 
     Args:
-        model: A model file of `average`; it is loaded once.
+        model: A model file of `average`; it must be of the training in the train.json beside it, if there is
+            one.
         inputs: Source sentences in BPE.
         outputs: A prefix for each: .txt (detokenised), .tok (tokens), .forced.csv (with --references), .json
-            (time, model, record of the others).
+            (time, model, settings, record of the others).
         references: Reference translations of each in BPE, whose log-probabilities the model gives.
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
-        settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
 
     Raises:
         UserError: the numbers of inputs and outputs differ; the model belongs to another run; required
             annotations or templates are missing, or belong to another text or another run.
     """
     torch.set_num_threads(threads)
-    saved = load(model)
-    check_owner(model, saved, identity)
+    saved, run = load(model), run_beside(model)
+    check_model(model, saved, run)
     transformer, task, text = ready(saved, model)
     weights = fingerprint(transformer)
     if task.parsed and not annotations:
@@ -78,7 +79,7 @@ def decode_files(
         sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         count = len(sentences)
-        given = template and read_templates(template, task.template_dictionary, count, identity, predictor)
+        given = template and read_templates(template, task.template_dictionary, count, run, predictor)
         forced = wanted and encoded_references(wanted, transformer, task, count)
         kinds = ("tok", "txt", *(["forced.csv"] if wanted else []), "json")
         files = [Path(f"{output}.{kind}") for kind in kinds]
@@ -96,8 +97,9 @@ def decode_files(
                 made.append(table.getvalue())
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             facts = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
+            facts |= {"decoding": settings.plain()}
             texts = dict(zip(files, made, strict=False))
-            facts |= record(files[-1], identity, saved.get("training"), texts)
+            facts |= record(files[-1], run, saved.get("training"), texts)
             for handle, part in zip(handles, [*made, json_text(facts)], strict=True):
                 handle.write(part)
 
@@ -108,24 +110,22 @@ def predict_templates(
     model: Path,
     input: Path,
     output: Path,
-    settings: Json[Decoding],
+    settings: Spread[Decoding] = DECODING,
     threads: Threads = 1,
-    identity: Identity = BY_HAND,
 ) -> None:
     """Predict templates of the target, for ST-NMT.
 
     Args:
-        model: A model file of `average`, trained on templates.
+        model: A model file of `average`, trained on templates; as for `decode`, it must be of its train.json.
         input: Source sentences in BPE.
         output: Their templates, in BPE; the .json beside them names their run.
-        settings: As for decode.
 
     Raises:
         UserError: the model belongs to another run, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
-    saved = read_model(model)
-    check_owner(model, saved, identity)
+    saved, run = read_model(model), run_beside(model)
+    check_model(model, saved, run)
     loaded = ready(saved, model)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
@@ -134,7 +134,7 @@ def predict_templates(
         lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
         text = "".join(f"{line}\n" for line in lines)
         handle.write(text)
-        handle_beside.write(json_text(record(beside, identity, saved.get("training"), {output: text})))
+        handle_beside.write(json_text(record(beside, run, saved.get("training"), {output: text})))
 
 
 def best_templates(

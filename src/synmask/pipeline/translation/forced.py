@@ -12,7 +12,7 @@ from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches, encoded
 
-# Those of evaluation.records.PROBABILITY; a test compares both. Code of scores then decodes nothing again.
+# Those of evaluation.sentences.PROBABILITY; a test compares both. Code of scores then decodes nothing again.
 COLUMNS = ["log_probability", "tokens"]
 
 

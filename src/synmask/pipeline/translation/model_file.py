@@ -1,17 +1,15 @@
 """A model file: a model with all that its use requires."""
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
 
-from synmask.pipeline.arguments import BY_HAND
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines
-from synmask.pipeline.owner import check_owner, owned
+from synmask.pipeline.record import NO_RUN, Run, check_owner, names, owned
 from synmask.pipeline.training.torch_files import load, save
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -34,8 +32,7 @@ def save_model(
     text: ModelText,
     settings: RunSettings,
     template_model: Path | None = None,
-    run: Mapping[str, Any] = BY_HAND,
-    training: str | None = None,
+    run: Run = NO_RUN,
 ) -> None:
     """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
@@ -43,7 +40,7 @@ def save_model(
         data: folder of binarised data (for its dictionaries).
         template_model: for a system that reads templates, the file of the model that predicts them; its
             contents are included.
-        run, training: the model's run, and its `training_digest`; they are recorded in the file.
+        run: the record of the model's run; what identifies it is recorded in the file.
     Raises:
         UserError: `state` does not fit the dictionaries or settings; the template model belongs to another
             run.
@@ -57,25 +54,21 @@ def save_model(
         "text": text.plain(),
         "settings": settings.plain(),
         **owned(run),
-        **({"training": training} if training else {}),
     }
     if template_model is not None:
         saved["template_model"] = load(template_model)
-        check_owner(template_model, saved["template_model"], run, "settings")  # it has settings of its own
+        check_owner(template_model, saved["template_model"], names(run))  # it has settings of its own
     _built(saved, f"{data}: not what the model was trained on")
     save(path, saved)
 
 
-def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
-    """The model of a model file, for a step of `run`.
+def load_model(path: Path) -> Loaded:
+    """The model of a model file.
 
     Raises:
-        UserError: it is no model file, is damaged, belongs to another run, or has weights that are not
-            finite.
+        UserError: it is no model file, is damaged, or has weights that are not finite.
     """
-    saved = read_model(path)
-    check_owner(path, saved, run)
-    return ready(saved, path)
+    return ready(read_model(path), path)
 
 
 def read_model(path: Path) -> dict[str, Any]:

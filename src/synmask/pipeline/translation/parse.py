@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from synmask.pipeline.arguments import BY_HAND, CountOption, Identity, Threads, on_gpus
+from synmask.pipeline.arguments import CountOption, Threads, on_gpus
 from synmask.pipeline.config.loading import tokeniser_jars
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
-from synmask.pipeline.owner import check_owner, record
+from synmask.pipeline.record import check_model, record, run_beside
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
@@ -32,7 +32,6 @@ def parse(
     sentence: CountOption | None = None,
     threads: Threads = 1,
     configfile: tuple[Path, ...] = (),
-    identity: Identity = BY_HAND,
 ) -> None:
     """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
@@ -42,7 +41,8 @@ def parse(
     calls `synmask parse --model average.pt --subwords valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
-        model: A model file of `average` with a guide that induces syntax.
+        model: A model file of `average` with a guide that induces syntax. For --subwords, it must be of the
+            training in the train.json beside it, if there is one.
         input: A file of raw text (.gz or plain); default: standard input.
         subwords: Source sentences in BPE, instead of raw text.
         output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line;
@@ -60,8 +60,8 @@ def parse(
     if subwords and not (output and distribution and input is None):
         raise UserError("give --subwords with --output and --distribution, and without --input")
     torch.set_num_threads(threads)
-    saved = read_model(model)
-    check_owner(model, saved, identity)
+    saved, run = read_model(model), run_beside(model) if subwords else {}
+    check_model(model, saved, run)
     loaded = ready(saved, model)
     _check_induces(model, loaded)
     if subwords is None:
@@ -77,7 +77,7 @@ def parse(
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
     text, beside = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
-    whose = {"run": identity, "training": saved.get("training")}
+    whose = {"run": run, "training": saved.get("training")}
     files = {
         output: text,
         beside: json_text(record(beside, **whose, texts={output: text})),

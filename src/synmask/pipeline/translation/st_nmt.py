@@ -1,6 +1,6 @@
 """ST-NMT (Yang et al., ACL 2020): a Transformer with a second encoder, for a template of the target."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +11,9 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.modules import Linear
-from synmask.pipeline.arguments import BY_HAND
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.files import UserError, read_lines, read_object
-from synmask.pipeline.owner import check_training, read_record
+from synmask.pipeline.record import NO_RUN, Run, check_training, names, read_record
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.layers import DecoderLayer
 from synmask.pipeline.translation.transformer import GuidedDecoder, GuidedTransformer, TokenEncoder
@@ -148,7 +147,7 @@ def read_templates(
     path: Path,
     dictionary: Dictionary,
     sentences: int,
-    run: Mapping[str, Any] = BY_HAND,
+    run: Run = NO_RUN,
     model: tuple[Path, str | None] | None = None,
 ) -> list[torch.Tensor]:
     """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
@@ -161,7 +160,7 @@ def read_templates(
         UserError: the number of lines is not `sentences`, or the templates are of another run.
     """
     if (beside := Path(f"{path}.json")).exists():
-        read_record(beside, [path], run)
+        read_record(beside, [path], names(run))
         if model:
             check_training(beside, read_object(beside).get("training"), *model)
     templates = [encode(line, dictionary).long() for line in read_lines(path)]

@@ -148,7 +148,7 @@ class Translation(Stage):
 
     @property
     def details(self) -> dict[str, Any]:
-        return {"averaged_epochs": self.keep}
+        return {"direction": f"{self.source}-{self.target}", "averaged_epochs": self.keep}
 
 
 def train(

@@ -1,16 +1,17 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, Protocol
 
 from synmask.options import GuideOptions
 from synmask.pipeline.config.base import EXTERNAL
-from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
+from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Corpus, RunSettings, System
+from synmask.pipeline.config.sections import Corpus, System
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.runs import TRAININGS
@@ -216,10 +217,7 @@ class Jobs:
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return as_json(self._training(wildcards))
-
-    def _training(self, wildcards: Wildcards) -> RunSettings:
-        return self._run_settings(*_run_of(wildcards))
+        return as_json(self._run_settings(*_run_of(wildcards)))
 
     def stamp(self, wildcards: Wildcards, rule: str) -> Stamp:
         """The stamp of a job's training, without the data, which may not exist yet."""
@@ -236,17 +234,16 @@ class Jobs:
         """Number of epochs whose models make up the final one."""
         return self._training_of(wildcards.corpus, wildcards.system).kept
 
-    def run(self, wildcards: Wildcards, **details: Any) -> str:
-        """The description of a run for score files, as JSON."""
-        run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
-        return as_json(run | {"seed": int(wildcards.seed)} | details)
+    def text_options(self, wildcards: Wildcards, target: str | None = None) -> str:
+        """How a model's text becomes tokens, as options; `target`: its tokeniser, if not the corpus'."""
+        text = self.corpus(wildcards).text
+        tokenisers = [text.tokeniser_of(wildcards.source), target or text.tokeniser_of(wildcards.target)]
+        return f"--tokenisers {shlex.join(tokenisers)}" + (" --lowercase" if text.lowercase else "")
 
-    def parsed_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, settings=self._training(wildcards).plain())
-
-    def decoded_run(self, wildcards: Wildcards) -> str:
-        decoding = self.corpus(wildcards).decoding.plain()
-        return self.run(wildcards, settings=self._training(wildcards).plain(), decoding=decoding)
+    def decoding(self, wildcards: Wildcards) -> str:
+        """How a corpus is translated, as options."""
+        settings = self.corpus(wildcards).decoding.plain()
+        return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in settings.items())
 
     # ---- templates of the target --------------------------------------------------------------------------
 
@@ -260,15 +257,6 @@ class Jobs:
 
     def template_settings(self, wildcards: Wildcards) -> str:
         return as_json(self._template_settings(*_run_of(wildcards)))
-
-    def template_text(self, wildcards: Wildcards) -> str:
-        """The text settings of the model that predicts templates, whose target is not text, as JSON."""
-        text = self.corpus(wildcards).text
-        tokeniser = {wildcards.source: text.tokeniser_of(wildcards.source), wildcards.target: "none"}
-        return as_json({"tokeniser": tokeniser, "lowercase": text.lowercase})
-
-    def template_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, settings=self._template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
 
@@ -374,32 +362,7 @@ class Jobs:
         return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
 
     def finetuning_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self._finetuning(wildcards))
-
-    def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
-        return self._nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
-
-    def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
-        """Which weights a training starts from; those that are trained here also have settings and a seed."""
-        return self._weights_run(self.weights(wildcards))
-
-    def _weights_run(self, name: str) -> dict[str, Any]:
-        """Weights by name, and, if they are trained here, by all trainings that made them."""
-        entry = self.config.weights[name]
-        trained = entry.pretrain or entry.continued
-        if trained is None:
-            return {"weights": name}
-        run = {"weights": name, "seed": trained.seed, "settings": _settings(trained)}
-        return run | ({"start": self._weights_run(trained.weights)} if entry.continued else {})
-
-    def pretrained_run(self, wildcards: Wildcards) -> str:
-        """The description of a pre-training, as JSON; of a continued one with the weights it starts from."""
-        return as_json(self._weights_run(wildcards.weights))
-
-    def tuned_model(self, wildcards: Wildcards) -> str:
-        """The description of a fine-tuning, as JSON; without a seed, that of a system's."""
-        settings, start = self._finetuning(wildcards).plain(), self.weights_run(wildcards)
-        return as_json(_task_run_of(wildcards) | {"settings": settings, "start": start})
+        return as_json(self._nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system))
 
 
 def _files_of(parses: Iterable[str]) -> list[str]:
@@ -410,12 +373,6 @@ def _files_of(parses: Iterable[str]) -> list[str]:
 def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
     """Corpus, direction and system."""
     return wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-
-
-def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
-    names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
-    seed = wildcards.get("seed")
-    return names | ({"seed": int(seed)} if seed else {})
 
 
 def _settings(entry: Pretrain | Continued) -> dict[str, Any]:

@@ -5,6 +5,7 @@ digests among them become the files behind them (`records`), and JSON the keys w
 """
 
 import json
+import re
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from synmask.pipeline.workflow import records
 from synmask.pipeline.workflow.terminal import some
 
 DIGEST_DIGITS = 16  # digits of a digest
+OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value
 
 
@@ -149,10 +151,20 @@ def _is_digest(text: str) -> bool:
 
 
 def _read(text: Any) -> Any:
+    """The value of a JSON text, or name → value of options ("--beam 5"); None: it is neither."""
     try:
+        if isinstance(text, str) and text.startswith("--"):
+            return {name.replace("-", "_"): _value(value.strip()) for name, value in OPTION.findall(text)}
         return json.loads(text)
     except (TypeError, ValueError):
         return None
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text or "true")
+    except ValueError:
+        return text
 
 
 def _short(text: str) -> str:

@@ -32,7 +32,7 @@ IGNORED = {
     "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
     "synmask.pipeline.gpus": "reserves devices",
     "synmask.pipeline.arguments": "reads the words of a command",
-    "synmask.pipeline.owner": "refuses files of another run, and records the run of new ones",
+    "synmask.pipeline.record": "refuses files of another run, and records the run of new ones",
     "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
     "synmask.pipeline.provenance": "versions and commits: notes on a result",
     "synmask.pipeline.runs": "lists runs, which reach a job as parameters",

@@ -1,0 +1,94 @@
+"""A step of a run takes that run's model alone; by hand any model is fine."""
+
+import shutil
+
+import pytest
+
+from synmask.pipeline.files import UserError, write_json
+from synmask.pipeline.record import (
+    check_model,
+    check_owner,
+    check_start,
+    new_run,
+    owned,
+    read_run,
+    run_beside,
+)
+
+RUN = {
+    "corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {"training": {"lr": 0.1}},
+}  # fmt: skip
+OTHERS = [
+    ("corpus", "multi30k", "of another run (corpus multi30k, here demo)"),
+    ("direction", "en-de", "of another run (direction en-de, here de-en)"),
+    ("system", "transformer", "of another run (system transformer, here grammar)"),
+    ("seed", 2, "of another run (seed 2, here 1)"),
+    ("settings", {"training": {"lr": 0.2}}, "(settings training.lr: 0.2, here training.lr: 0.1)"),
+]
+
+
+@pytest.mark.parametrize(("part", "value", "message"), OTHERS)
+def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, part, value, message):
+    saved = owned(RUN | {part: value})
+    assert saved["run"]["commit"]
+    with pytest.raises(UserError) as error:
+        check_model(tmp_path / "average.pt", saved, RUN)
+    assert message in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path}/average.pt: ")
+    check_owner(tmp_path, saved, {key: value for key, value in RUN.items() if key != part})
+    check_model(tmp_path, saved, {})
+    check_model(tmp_path, owned(RUN), RUN)
+
+
+def test_a_model_of_another_training_of_the_same_name_is_refused(tmp_path):
+    """Such as one on other data, whose train.json was put back with an older date."""
+    saved = owned(RUN | {"training": "this"})
+    check_model(tmp_path / "average.pt", saved, RUN | {"training": "this"})
+    with pytest.raises(UserError, match=r"train\.json: of another training than .*average\.pt"):
+        check_model(tmp_path / "average.pt", saved, RUN | {"training": "other"})
+
+
+def test_the_record_of_a_run_is_that_of_its_folder(tmp_path):
+    """A folder that was copied to another seed's is refused, whatever it contains."""
+    folder = tmp_path / "results/demo/de-en/grammar/seed1"
+    assert run_beside(folder / "average.pt") == {}
+    write_json(folder / "train.json", RUN)
+    assert read_run(folder) == run_beside(folder / "average.pt") == RUN
+    copied = shutil.copytree(folder, folder.with_name("seed2"))
+    with pytest.raises(UserError, match=r"seed2/train\.json: of another run \(seed 1, here 2\)"):
+        read_run(copied)
+    assert read_run(shutil.copytree(folder, tmp_path / "elsewhere")) == RUN
+
+
+def test_a_folder_of_another_run_is_refused_before_anything_is_trained(tmp_path):
+    folder, facts = tmp_path / "results/demo/de-en/grammar/seed1", {"seed": 1, "direction": "de-en"}
+    assert new_run(folder, facts) == {"corpus": "demo", "system": "grammar"} | facts
+    with pytest.raises(UserError, match=r"seed1: of seed 1, not 2; give --run another folder"):
+        new_run(folder, facts | {"seed": 2})
+    assert new_run(tmp_path, facts) == facts
+
+
+def test_a_record_by_an_older_version_says_what_to_do(tmp_path):
+    write_json(tmp_path / "train.json", {"training": "this", "epochs": 3})
+    with pytest.raises(UserError, match=r"train\.json: does not say which run it is .*any_code=true"):
+        read_run(tmp_path)
+
+
+def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_path):
+    assert owned({}) == {}
+    with pytest.raises(UserError, match="names no run"):
+        check_owner(tmp_path, {"model": {}}, RUN)
+    check_owner(tmp_path, {"model": {}}, {})
+
+
+def test_weights_that_were_trained_here_are_those_of_their_name(tmp_path):
+    check_start(tmp_path, {}, {"weights": "base"})
+    check_start(
+        tmp_path, owned({"weights": "small"}), {"weights": "base"}
+    )  # their name where they were trained
+    start = {"weights": "base", "seed": 1, "settings": {}}
+    check_start(tmp_path, owned(start), start)
+    with pytest.raises(UserError, match=r"model.pt: of another run \(weights small, here base\)"):
+        check_start(tmp_path, owned(start | {"weights": "small"}), start)
+    with pytest.raises(UserError, match="names no run"):
+        check_start(tmp_path, {}, start)
