@@ -63,7 +63,7 @@ JSONS = {
         "title": "R", "figures": ["IN/method.svg"],
         "experiments": [{
             "name": "demo", "title": "D", "corpus": "demo", "directions": ["de-en"],
-            "systems": [["grammar", "Grammar"]], "seeds": [1], "tables": ["IN/table.md"], "figures": ["IN/curves.svg"],
+            "systems": [["grammar", "Grammar"]], "runs": {"de-en": {"grammar": [1]}}, "tables": ["IN/table.md"], "figures": ["IN/curves.svg"],
         }],
     },
 }  # fmt: skip

@@ -19,7 +19,8 @@ CONTRASTS = [
 ]
 SYSTEMS = [["b", "Base"], ["a", "Better <i>"], ["c", "Alike"], ["d", "Absent"]]
 EXPERIMENT = {
-    "name": "toy", "title": "Toy", "corpus": "toy", "directions": ["de-en"], "systems": SYSTEMS, "seeds": [1, 2, 3],
+    "name": "toy", "title": "Toy", "corpus": "toy", "directions": ["de-en"], "systems": SYSTEMS,
+    "runs": {"de-en": {system: [1, 2, 3] for system, _ in SYSTEMS}},
     "tables": [], "figures": [],
 }  # fmt: skip
 ASKED = {"corpus": "toy", "experiments": ["toy"], "contrasts": CONTRASTS}

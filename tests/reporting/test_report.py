@@ -53,7 +53,7 @@ SPEC = {
             "corpus": "toy",
             "directions": ["de-en"],
             "systems": [["transformer", "Transformer"], ["grammar", GRAMMAR]],
-            "seeds": [1, 2],
+            "runs": {"de-en": {"transformer": [1, 2], "grammar": [1, 2]}},
             "tables": ["results/tables/toy.md", "results/tables/toy-parsing.md"],
             "figures": ["results/figures/toy-bleu.svg", "results/figures/toy-de-en-curves.svg"],
         }
@@ -469,7 +469,7 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):
         "corpus": "glue",
         "directions": ["mrpc"],
         "systems": [["roberta", "RoBERTa"]],
-        "seeds": [1],
+        "runs": {"mrpc": {"roberta": [1]}},
         "tables": [],
         "figures": [],
         "metrics": {"dev": "dev"},

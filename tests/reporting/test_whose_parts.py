@@ -191,7 +191,8 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
 
 def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    spec = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")], "seeds": [1]}
+    spec = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")]}
+    spec["runs"] = {"de-en": {"grammar": [1]}}
     folder = Path("results/c/de-en/grammar/seed1")
     path = scored(folder, RUN, hypothesis_test_txt="a\n")
     assert read_runs(spec)[0].scores

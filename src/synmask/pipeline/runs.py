@@ -266,10 +266,10 @@ def is_parsed(config: Config, run: Run) -> bool:
 def tables(config: Config) -> dict[str, Table]:
     """All tables: one of each experiment with `translation` among its tables, and the entries of `tables`."""
     shown = {n: entry for n, entry in config.plain_experiments.items() if "translation" in entry.tables}
-    return {name: _own_table(name, entry) for name, entry in shown.items()} | config.all_tables
+    return {name: own_table(name, entry) for name, entry in shown.items()} | config.all_tables
 
 
-def _own_table(name: str, entry: Experiment) -> Table:
+def own_table(name: str, entry: Experiment) -> Table:
     """An experiment's own table: its systems, with those that only papers report after the first."""
     first, *others = entry.systems
     table = Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))

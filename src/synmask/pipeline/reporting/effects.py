@@ -12,7 +12,7 @@ from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all
 from synmask.pipeline.reporting.layout import probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_spec import ExperimentSpec, PageSpec
+from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import TrainingRun
 
 TITLES = {"sacrebleu": METRICS["sacrebleu"].label, "f1_words": "F1 of trees (words)"}
@@ -122,7 +122,7 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
 
 
 def _effect(
-    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[ExperimentSpec], runs: Runs
+    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart], runs: Runs
 ) -> Effect:
     name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
     seeds = runs.seeds(found.direction, found.system, name)
@@ -142,13 +142,11 @@ def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
 
 
-def _add_a_seed(
-    found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[ExperimentSpec]
-) -> str:
+def _add_a_seed(found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[PagePart]) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for one in experiments:
         if found.system in dict(one["systems"]) and found.direction in one["directions"]:
-            seeds_so_far = sorted({*one["seeds"], *seeds})
+            seeds_so_far = sorted({*one["runs"][found.direction][found.system], *seeds})
             settings = json.dumps({one["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
             return shlex.join(["snakemake", one["name"], "--config", f"experiments={settings}"])
     return ""

@@ -10,11 +10,12 @@ from synmask.pipeline.reporting.contrasts import Contrast
 FORBID = ConfigDict(extra="forbid")
 
 
-class ExperimentSpec(TypedDict):
+class PagePart(TypedDict):
     """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
 
     Attributes:
         systems: name and label of each.
+        runs: direction → system → seeds.
         tables, figures: paths of Markdown and of SVG files.
         pages: heading and path of each HTML page that becomes a section (it must load nothing).
         metrics: for a benchmark, the heads of its parts' scores.
@@ -27,7 +28,7 @@ class ExperimentSpec(TypedDict):
     corpus: str
     directions: list[str]
     systems: list[tuple[str, str]]
-    seeds: list[int]
+    runs: dict[str, dict[str, list[int]]]
     tables: list[str]
     figures: list[str]
     pages: NotRequired[list[tuple[str, str]]]
@@ -56,5 +57,5 @@ class PageSpec(TypedDict):
 
     title: str
     figures: list[str]
-    experiments: list[ExperimentSpec]
+    experiments: list[PagePart]
     contrasts: NotRequired[list[CorpusContrasts]]

@@ -23,7 +23,7 @@ from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import note_parts, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_spec import ExperimentSpec, PageSpec
+from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import (
     RESULTS_FOLDER,
     TRANSLATED,
@@ -92,7 +92,7 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         handle.write(page)
 
 
-def _experiment(spec: ExperimentSpec, captions: Path) -> dict[str, Any]:
+def _experiment(spec: PagePart, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
     runs = read_runs(spec)
     numbers = [Path(path).with_suffix(".json") for path in spec["tables"]]
@@ -156,9 +156,7 @@ def _body(page: Path) -> Markup:
     return Markup(body[1])
 
 
-def _translations(
-    spec: ExperimentSpec, runs: Iterable[TrainingRun]
-) -> dict[str, tuple[list[Name], list[Example]]]:
+def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tuple[list[Name], list[Example]]]:
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
     found = {}
     for direction in spec["directions"]:

@@ -1,6 +1,5 @@
 """The training runs that a page shows: which exist, their scores and settings, and which are missing."""
 
-import itertools
 import json
 import math
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from synmask.pipeline.config.schema import flat
 from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_spec import ExperimentSpec
+from synmask.pipeline.reporting.page_spec import PagePart
 from synmask.pipeline.reporting.runs import commits
 from synmask.pipeline.tasks import TASKS
 
@@ -88,16 +87,20 @@ class TrainingRun:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(spec: ExperimentSpec) -> list[TrainingRun]:
+def read_runs(spec: PagePart) -> list[TrainingRun]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Raises:
         UserError: a scores.json is not JSON, has no scores, or is another run's, or files beside it are.
     """
     runs = []
-    for direction, (system, label), seed in itertools.product(
-        spec["directions"], spec["systems"], spec["seeds"]
-    ):
+    expected = (
+        (direction, system, label, seed)
+        for direction in spec["directions"]
+        for system, label in spec["systems"]
+        for seed in spec["runs"][direction].get(system, ())
+    )
+    for direction, system, label, seed in expected:
         folder = RESULTS_FOLDER / spec["corpus"] / direction / system / f"seed{seed}"
         named = {"task" if "metrics" in spec else "direction": direction, "system": system, "seed": seed}
         found = _read(folder, named)

@@ -372,13 +372,14 @@ class Targets:
 
     def _experiment_part(self, name: str) -> dict[str, Any]:
         entry = self.entry(name)
+        columns = runs.columns(self.config, runs.own_table(name, entry))
         return {
             "name": name,
             "title": entry.title,
             "corpus": entry.corpus,
             "directions": entry.directions,
             "systems": self.labels(entry.systems),
-            "seeds": entry.seeds or self.config.seeds,
+            "runs": {column["column"]: column["runs"] for column in columns},
             "tables": self.experiment_tables(name),
             "figures": self.figures(name),
             "pages": self.tree_pages(name),
@@ -394,7 +395,7 @@ class Targets:
             "corpus": table.benchmark,
             "directions": list(tasks),
             "systems": self.labels(system for system in table.systems if system in self.config.systems),
-            "seeds": self.config.benchmarks[table.benchmark].seeds or self.config.seeds,
+            "runs": {column["task"]: column["runs"] for column in self.columns(name) if column["task"]},
             "tables": [table_file(name)],
             "figures": [],
             "metrics": {part: part.replace("_", ", ") for part in parts},
