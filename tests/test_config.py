@@ -352,7 +352,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["corpora"]["aspec"].update(languages=["zh", "jp"]), "corpora.aspec.languages.1: 'jp' is a country's code, not a language's; for Japanese write ja"),
         (lambda v: v["corpora"]["aspec"].update(languages=["zh", "Ja"]), "corpora.aspec.languages.1: must be a language code of two or three lower-case letters"),
-        (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: from de to de: give two languages"),
+        (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions.0: from de to de: give two languages (given: 'de-de')"),
         (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: corpus 'aspec' has no `trees` of ja; give it some, or leave 'parsing' out"),
         (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: corpus 'multi30k' has no `trees` of fr; give it some, or leave 'parsing' out"),
         (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: must be 'corenlp' or keys and values"),

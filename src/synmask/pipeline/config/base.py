@@ -163,6 +163,13 @@ def checked_language(code: str) -> str:
     raise ValueError(f"{code!r} is no code of a language in ISO 639")
 
 
+def _two_languages(direction: str) -> str:
+    source, target = sides(direction)
+    if source == target:
+        raise ValueError(f"from {source} to {target}: give two languages")
+    return direction
+
+
 Name = Annotated[str, AfterValidator(_plain_name)]
 SystemName = Annotated[str, AfterValidator(_system_name)]
 Line = Annotated[str, AfterValidator(_one_line)]
@@ -176,7 +183,11 @@ Language = Annotated[
     ),
     AfterValidator(checked_language),
 ]
-Direction = Annotated[str, matching(DIRECTION, "two language codes and a hyphen, such as de-en")]
+Direction = Annotated[
+    str,
+    matching(DIRECTION, "two language codes and a hyphen, such as de-en"),
+    AfterValidator(_two_languages),
+]
 Split = Literal["train", "valid", "test"]
 Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.pipeline.corpora each
 FileName = Annotated[

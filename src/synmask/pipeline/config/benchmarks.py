@@ -8,7 +8,7 @@ from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
-from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.tasks import GENERATED, GLUE, TASKS
 
 BASELINES = {
     "majority": "Majority",
@@ -123,6 +123,21 @@ class Benchmark(base.Section):
     def _one_origin(self) -> "Benchmark":
         if self.generate is not None and self.folder is not None:
             raise ValueError("give `generate` or `folder`, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _tasks_have_sources(self) -> "Benchmark":
+        columns: dict[str, str] = {}
+        for name, task in self.tasks.items():
+            path, known = ("tasks", name), GLUE if self.generate is None else GENERATED
+            base.check_known(path, "task", name, known)
+            if known is GLUE and self.folder is None and not task.urls:
+                raise base.Fault(path, "give `urls`, or the benchmark's `folder`")
+            if "train" not in task.rows:
+                raise base.Fault((*path, "rows"), "no number of rows for train")
+            if (other := columns.setdefault(task.column, name)) != name:
+                what = f"{task.column!r} is that of {other!r}; give it its own"
+                raise base.Fault((*path, "column"), what)
         return self
 
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable
 from importlib.util import find_spec
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -17,25 +16,11 @@ from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
 from synmask.pipeline.languages import known_as
-from synmask.pipeline.tasks import GENERATED, GLUE
 
 # Rows of tables and figures that are not systems.
 FIXED_ROWS = (
     "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
 )  # fmt: skip
-# Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
-RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
-DIRECTION_FOLDERS = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
-PROJECT_FOLDERS = {
-    *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
-    *("slurm", "src", "studies", "tests", "workflow"),
-}
-RESERVED = {
-    "corpora": RESULTS_FOLDERS | {"corenlp"},  # also a folder of downloads
-    "benchmarks": RESULTS_FOLDERS,
-    "systems": DIRECTION_FOLDERS,
-    "experiments": PROJECT_FOLDERS,
-}
 
 
 def check(config: Config, published: Published) -> None:
@@ -54,7 +39,7 @@ def check(config: Config, published: Published) -> None:
     _check_language_understanding(config)
     for name, table in config.tables.items():
         _check_table(config, published, ("tables", name), table)
-    _check_folders(config)
+    _check_duplicates(config)
     _check_corpora(config)
     _check_checksums(config)
     _check_trainings(config)
@@ -97,8 +82,6 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
         source, target = sides(direction)
         for language in (source, target):
             check_known((*path, "directions"), "language", language, languages)
-        if source == target:
-            raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
         if known_as(target, ["ko"]) and not find_spec("mecab_ko"):
             what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
             raise Fault((*path, "directions"), what)
@@ -111,8 +94,6 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
                 raise Fault((*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
     for peer in experiment.peers:
         check_known((*path, "peers"), "published system", peer, published.systems)
-        if peer in experiment.systems:
-            raise Fault((*path, "peers"), f"{peer!r} is among the systems; leave it out of one of them")
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
@@ -145,30 +126,13 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
 
 
 def _check_language_understanding(config: Config) -> None:
-    """Weights start from others that exist; benchmarks have weights, and tasks that come from somewhere."""
-    for name, entry in config.weights.items():
-        if entry.continued is not None:
-            path, other = ("weights", name, "continued", "weights"), entry.continued.weights
-            check_known(path, "weights", other, config.weights)
-            if config.weights[other].continued is not None:
-                raise Fault(path, f"weights {other!r} are `continued` themselves; start from those before")
+    """Benchmarks have weights, which are not made from what they score."""
     for name, entry in config.benchmarks.items():
         path = ("benchmarks", name)
         check_known((*path, "weights"), "weights", entry.weights, config.weights)
         for system, weights in entry.weights_of.items():
             check_known((*path, "weights_of"), "system", system, config.systems)
             check_known((*path, "weights_of", system), "weights", weights, config.weights)
-        columns: dict[str, str] = {}
-        for task, values in entry.tasks.items():
-            here, known = (*path, "tasks", task), GLUE if entry.generate is None else GENERATED
-            check_known(here, "task", task, known)
-            if known is GLUE and entry.folder is None and not values.urls:
-                raise Fault(here, "give `urls`, or the benchmark's `folder`")
-            if "train" not in values.rows:
-                raise Fault((*here, "rows"), "no number of rows for train")
-            if (other := columns.setdefault(values.column, task)) != task:
-                what = f"{values.column!r} is that of {other!r}; give it its own"
-                raise Fault((*here, "column"), what)
         _check_continued(config, [entry.weights, *entry.weights_of.values()], name)
 
 
@@ -242,13 +206,8 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
             raise Fault(path, f"system {name!r} {what}; {advice}")
 
 
-def _check_folders(config: Config) -> None:
-    """Reject names of folders, names given twice, and a data_dir that contains other files."""
-    for section, reserved in RESERVED.items():
-        for name in getattr(config, section):
-            if name in reserved or (section == "systems" and name.removeprefix("seed").isdigit()):
-                what = "a folder has this name, of results or the project; take another"
-                raise Fault((section, name), what)
+def _check_duplicates(config: Config) -> None:
+    """Reject names that two targets, or two folders of results, would have."""
 
     def named(*sections: str) -> list[tuple[tuple, str]]:
         return [((section, name), name) for section in sections for name in getattr(config, section)]
@@ -258,11 +217,6 @@ def _check_folders(config: Config) -> None:
     made += [(("tables",), name) for name in config.single_tables]
     made += named("experiments", "tables")
     _check_taken("another target, or the table of its trees or of one task,", made)
-    here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
-    first = data.relative_to(here).parts[:1] if here in data.parents else ()
-    taken = first and (first[0].startswith(".") or first[0] in PROJECT_FOLDERS - {"data", "downloads"})
-    if taken or data in (here, *here.parents) or (os.path.exists(data) and not os.path.isdir(data)):
-        raise Fault(("data_dir",), f"{config.data_dir!r} cannot be a folder of downloads alone; give another")
 
 
 def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
@@ -275,24 +229,12 @@ def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
 
 
 def _check_corpora(config: Config) -> None:
-    """A corpus' settings must refer to directions and sentences that it has."""
+    """A corpus' own shares of the MLM loss must be of its directions."""
     for name, corpus in config.corpora.items():
-        path, weight = ("corpora", name), corpus.training.mlm_weight
-        for system, directions in corpus.options.items():
-            _check_directions(corpus.languages, (*path, "options", system), directions)
-        if isinstance(weight, dict) and weight != config.training.mlm_weight:
-            _check_directions(corpus.languages, (*path, "training", "mlm_weight"), weight)
-        valid = corpus.generate.valid if corpus.generate else corpus.pairs.get("valid")
-        most = valid[1] if isinstance(valid, tuple) else valid
-        if corpus.sentence and most and corpus.sentence > most:
-            what = f"there is no sentence {corpus.sentence}: the validation set has {most}"
-            raise Fault((*path, "sentence"), what)
-
-
-def _check_directions(languages: Iterable[str], path: tuple, directions: Iterable[str]) -> None:
-    known = [f"{a}-{b}" for a in languages for b in languages if a != b]
-    for direction in directions:
-        check_known((*path, direction), "direction", direction, known)
+        weight = corpus.training.mlm_weight
+        for direction in weight if isinstance(weight, dict) and weight != config.training.mlm_weight else ():
+            path = ("corpora", name, "training", "mlm_weight", direction)
+            check_known(path, "direction", direction, corpus.possible_directions)
 
 
 def _check_checksums(config: Config) -> None:

@@ -4,10 +4,12 @@ Slices are JSON with sorted keys, so that a change reruns only the steps that it
 """
 
 import json
+import os
 from functools import cached_property, reduce
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from synmask.options import GuideOptions
 from synmask.pipeline.config import base, sections
@@ -19,6 +21,19 @@ from synmask.pipeline.files import UserError
 
 TASK_LANGUAGE = "en"  # the language of the tasks
 
+# Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
+RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
+DIRECTION_FOLDERS = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
+PROJECT_FOLDERS = {
+    *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
+    *("slurm", "src", "studies", "tests", "workflow"),
+}
+RESERVED = {
+    "corpora": RESULTS_FOLDERS | {"corenlp"},  # also a folder of downloads
+    "benchmarks": RESULTS_FOLDERS,
+    "systems": DIRECTION_FOLDERS,
+    "experiments": PROJECT_FOLDERS,
+}
 
 Group = Annotated[list[base.Name], AfterValidator(base.distinct), Field(min_length=1)]
 
@@ -51,6 +66,38 @@ class Config(base.Section):
     published: base.PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
     partial: bool = key("build only tables, from the runs that exist", False)
     any_code: bool = key("go on with checkpoints that other code made (docs/workflow.md)", False)
+
+    @field_validator("data_dir")
+    @classmethod
+    def _of_downloads_alone(cls, data_dir: str) -> str:
+        here, data = Path.cwd(), Path(os.path.abspath(data_dir))
+        first = data.relative_to(here).parts[:1] if here in data.parents else ()
+        taken = first and (first[0].startswith(".") or first[0] in PROJECT_FOLDERS - {"data", "downloads"})
+        if taken or data in (here, *here.parents) or (os.path.exists(data) and not os.path.isdir(data)):
+            raise ValueError("cannot be a folder of downloads alone; give another")
+        return data_dir
+
+    @field_validator(*RESERVED)
+    @classmethod
+    def _free_names(cls, entries: dict[str, Any], section: ValidationInfo) -> dict[str, Any]:
+        for name in entries:
+            seed = section.field_name == "systems" and name.removeprefix("seed").isdigit()
+            if seed or name in RESERVED[section.field_name]:
+                what = "a folder has this name, of results or the project; take another"
+                raise base.Fault((name,), what)
+        return entries
+
+    @field_validator("weights")
+    @classmethod
+    def _continued_once(cls, weights: dict[str, nlu.WeightsSource]) -> dict[str, nlu.WeightsSource]:
+        for name, entry in weights.items():
+            if entry.continued:
+                path, other = (name, "continued", "weights"), entry.continued.weights
+                base.check_known(path, "weights", other, weights)
+                if weights[other].continued:
+                    what = f"weights {other!r} are `continued` themselves; start from those before"
+                    raise base.Fault(path, what)
+        return weights
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:

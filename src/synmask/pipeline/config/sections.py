@@ -1,5 +1,6 @@
 """The sections of config.yaml: every key, its type and its default."""
 
+from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -405,6 +406,23 @@ class Corpus(base.Section):
                     raise ValueError(f"files.{split}: {template!r} has a folder in it; it belongs to `url`")
         return self
 
+    @model_validator(mode="after")
+    def _refers_to_what_it_has(self) -> "Corpus":
+        for system, directions in self.options.items():
+            for direction in directions:
+                path = ("options", system, direction)
+                base.check_known(path, "direction", direction, self.possible_directions)
+        valid = self.generate.valid if self.generate else self.pairs.get("valid")
+        most = valid[1] if isinstance(valid, tuple) else valid
+        if self.sentence and most and self.sentence > most:
+            what = f"there is no sentence {self.sentence}: the validation set has {most}"
+            raise base.Fault(("sentence",), what)
+        return self
+
+    @property
+    def possible_directions(self) -> list[str]:
+        return [f"{source}-{target}" for source, target in permutations(self.languages, 2)]
+
     def file_names(self, split: str) -> list[str]:
         """The names of a split's `files`: one, or one per test set."""
         given = self.files[split]
@@ -446,6 +464,13 @@ class Experiment(base.Section):
     tables: base.Distinct[Literal["translation", "parsing"]] = key(
         "parsing needs gold trees", ("translation",), min_length=1
     )
+
+    @model_validator(mode="after")
+    def _rows_differ(self) -> "Experiment":
+        for peer in self.peers:
+            if peer in self.systems:
+                raise base.Fault(("peers",), f"{peer!r} is among the systems; leave it out of one of them")
+        return self
 
 
 class Table(base.Section):
