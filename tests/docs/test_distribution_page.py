@@ -137,6 +137,40 @@ def test_a_sentence_of_ones_own(open_page):
     ]  # fmt: skip
 
 
+def test_the_line_at_the_bottom_is_of_the_sentence_and_temperatures_that_are_shown(open_page):
+    script = (
+        KEYS
+        + """
+      const set = (id, text) => { $(id).value = text; $(id).dispatchEvent(new Event("input")); };
+      const seen = [];
+      bar("height of Mann").focus();
+      seen.push(said().startsWith("h of Mann = 7.00"));
+      set("sentence", "Der Hund sieht den Brief");
+      seen.push(said().split(" =")[0]);
+      const before = said();
+      set("a", "0.2");
+      seen.push(said() !== before, $("a").ariaInvalid, $("note").textContent);
+      return JSON.stringify(seen);"""
+    )
+    assert json.loads(open_page(PAGE, script).result) == [True, "P_D(sieht | Hund)", True, "false", ""]
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", ""])
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_temperature_that_is_none_is_said(open_page, name, wrong):
+    script = (
+        KEYS
+        + f"""
+      const set = (text) => {{ $("{name}").value = text; $("{name}").dispatchEvent(new Event("input")); }};
+      set("{wrong}");
+      const seen = [state.{name}, $("note").textContent, $("{name}").ariaInvalid];
+      set("2");
+      return JSON.stringify([...seen, state.{name}, $("note").textContent, $("{name}").ariaInvalid]);"""
+    )
+    note = f"{name} must be a number above 0; the page shows 4.000."
+    assert json.loads(open_page(PAGE, script).result) == [4, note, "true", 2, "", "false"]
+
+
 @pytest.mark.parametrize("preset", ["Gold tree", "Trained Grammar of the demo, seed 2"])
 def test_it_fits_a_phone_and_loads_nothing(open_page, preset):
     script = f"{KEYS} preset('{preset}'); return document.scrollingElement.scrollWidth;"
