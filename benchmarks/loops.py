@@ -37,20 +37,51 @@ def settings_of(corpus, direction, system, epochs, precision):
 def fairseq_train(data, place, source, target, settings):
     """Train as `fairseq-train` does, in this process."""
     from synmask.pipeline.config.sections import RunSettings
-    from synmask.pipeline.translation.train import translation_config  # isort: split
+    from synmask.pipeline.translation.task import transformer_config  # isort: split
 
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.optim.adam import FairseqAdamConfig
+    from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
+    from fairseq.tasks.translation import TranslationConfig
     from fairseq_cli.train import main as train
-    from omegaconf import open_dict
+    from omegaconf import OmegaConf
 
     settings = RunSettings.model_validate_json(settings)
-    cfg = translation_config(data, place, source, target, settings, 1)
-    cfg.dataset.skip_invalid_size_inputs_valid_test = True
-    cfg.optimizer._name = "adam"
-    loss = LabelSmoothedCrossEntropyCriterionConfig(label_smoothing=settings.training.label_smoothing)
-    loss._name = "label_smoothed_cross_entropy"
-    with open_dict(cfg):
-        cfg.criterion, cfg.task._name, cfg.model._name = loss, "translation", "transformer"
+    training, batch = settings.training, settings.training.batch
+    sections = {
+        "common": {"no_progress_bar": True, "seed": 1, "cpu": True, "bf16": training.precision == "bf16"},
+        "checkpoint": {"save_dir": str(place)},
+        "dataset": {
+            "num_workers": 0, "max_tokens": batch.tokens, "skip_invalid_size_inputs_valid_test": True,
+        },
+        "optimization": {
+            "max_epoch": training.max_epochs, "lr": [training.lr], "clip_norm": training.clip_norm,
+            "update_freq": [batch.gpus * batch.updates],
+        },
+        "distributed_training": {"distributed_world_size": 1},
+    }  # fmt: skip
+    cfg = OmegaConf.merge(OmegaConf.structured(FairseqConfig), sections)
+    betas = str(tuple(training.adam_betas))
+    parts = {
+        "optimizer": (FairseqAdamConfig(adam_betas=betas, weight_decay=training.weight_decay), "adam"),
+        "lr_scheduler": (
+            InverseSquareRootLRScheduleConfig(
+                warmup_updates=training.warmup_updates, warmup_init_lr=1e-7
+            ),
+            "inverse_sqrt",
+        ),
+        "criterion": (
+            LabelSmoothedCrossEntropyCriterionConfig(label_smoothing=training.label_smoothing),
+            "label_smoothed_cross_entropy",
+        ),
+        "task": (TranslationConfig(data=str(data), source_lang=source, target_lang=target), "translation"),
+        "model": (transformer_config(settings), "transformer"),
+    }  # fmt: skip
+    for section, (part, name) in parts.items():
+        part._name = name
+        cfg[section] = part
+    OmegaConf.set_struct(cfg, True)
     train(cfg)
 
 

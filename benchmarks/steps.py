@@ -1,10 +1,10 @@
 """Steps of rival systems on one batch, taken in turns: of training.py and gpu.py.
 
-A step is forward, backward and Adam: stock fairseq's is its own, the others have torch's fused one. In bf16
-and fp16, weights have 16 bits and Adam's copies 32, as in fairseq's trainer and ours. Times are medians, CPU
-seconds where there is no GPU; ratios are within one run. Operations are those of matrix products,
-convolutions and attention, forward and backward, as torch counts them; memory is the peak of both, above what
-is held before.
+A step is forward, backward and Adam: for our systems an update (training/update.py), for stock fairseq with
+its own Adam, for others with torch's fused one. In bf16 and fp16, weights have 16 bits and Adam's copies 32.
+Times are medians, CPU seconds where there is no GPU; ratios are within one run. Operations are those of
+matrix products, convolutions and attention, forward and backward, as torch counts them; memory is the peak of
+both, above what is held before.
 """
 
 import math
@@ -24,7 +24,8 @@ from fairseq.dataclass.configs import FairseqConfig
 from fairseq.optim import FP16Optimizer
 from fairseq.optim.adam import Adam
 
-from synmask.pipeline.training import operators  # noqa: F401 - registers fused_adam
+from synmask.pipeline.config.base import Optimisation
+from synmask.pipeline.training.update import Learner, update
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ONEDNN = {torch.ops.mkldnn._linear_pointwise: lambda x, weight, *_, **__: 2 * math.prod(x) * weight[0]}
@@ -32,7 +33,7 @@ STOCK = "stock fairseq"  # its own model and criterion: the rival that ratios ar
 
 
 class Rival:
-    """A model that takes steps on one batch."""
+    """A model of another library that takes steps on one batch."""
 
     def __init__(self, name, model, criterion, sample, device, precision="fp32", backend=None):
         self.name, self.criterion, self.device = name, criterion, device
@@ -41,15 +42,18 @@ class Rival:
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(name, parameters, precision)
         self.backward = torch.Tensor.backward if precision == "fp32" else self.optimizer.backward
-        self.backend = None if name.startswith(STOCK) else backend
+        self.backend = None
         self.times = []
 
     def passes(self):
         loss, size, _ = self.criterion(self.model, self.sample)
         self.backward(loss / size)
 
-    def step(self):
+    def begin(self):
         self.optimizer.zero_grad()
+
+    def step(self):
+        self.begin()
         self.passes()
         self.optimizer.step()
 
@@ -75,7 +79,7 @@ class Rival:
 
     def memory(self):
         """Bytes."""
-        self.optimizer.zero_grad()
+        self.begin()
         return peak_bytes(self.passes, self.device)
 
     def operations(self):
@@ -84,15 +88,37 @@ class Rival:
         return counter.get_total_flops()
 
 
+class Ours(Rival):
+    """A model of ours."""
+
+    def __init__(self, name, model, criterion, sample, device, precision="fp32", backend=None):
+        self.name, self.device, self.backend, self.times = name, device, backend, []
+        training = Optimisation(
+            max_epochs=1, lr=1e-5, warmup_updates=1, weight_decay=0.0, precision=precision
+        )
+        self.learner = Learner(model, criterion, training, lambda updates: 1e-5, seed=1)
+        self.model, self.sample = self.learner.model, to(sample, device)
+
+    def passes(self):
+        loss, _ = self.learner.compute(self.sample)
+        self.learner.scaler.scale(loss).backward()
+
+    def begin(self):
+        self.learner.begin()
+
+    def step(self):
+        update(self.learner, [self.sample])
+
+
 def adam(name, parameters, precision):
-    """Stock fairseq's Adam or torch's fused one, with fairseq's master weights in 16 bits."""
+    """Stock fairseq's Adam, with its copies of the weights in 16 bits, or torch's fused one."""
     if precision == "fp32":
         kind = Adam if name.startswith(STOCK) else partial(AdamW, fused=True)
         return kind(parameters, lr=1e-5)
     cfg = OmegaConf.structured(FairseqConfig())
     cfg.common[precision] = True
     cfg.optimizer = {
-        "_name": "adam" if name.startswith(STOCK) else "fused_adam",
+        "_name": "adam",
         "lr": [1e-5],
         "adam_betas": "(0.9, 0.98)",
         "adam_eps": 1e-8,

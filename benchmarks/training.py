@@ -13,16 +13,14 @@ import torch
 
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.translation.criterion import MixedLoss
-from synmask.pipeline.translation.task import model_class  # isort: split
-
-from synmask.pipeline.translation.train import translation_config  # isort: split
+from synmask.pipeline.translation.task import model_class, transformer_config  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerModelBase
 
 import machine
-from steps import DTYPES, STOCK, Rival, compare
+from steps import DTYPES, STOCK, Ours, Rival, compare
 
 MARIAN = "Marian"
 EXACT = f"{STOCK}, fp32"  # the rival of other precisions, too
@@ -50,7 +48,7 @@ def rival(name, corpus, batch, length, **kwargs):
     if name == EXACT:
         kwargs["precision"] = "fp32"
     settings = config.run_settings(corpus, direction, system)
-    cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
+    cfg = transformer_config(settings)
     words = [Dictionary(), Dictionary()]
     for dictionary, size in zip(words, SIZES[corpus], strict=True):
         for number in range(size - len(dictionary)):
@@ -63,15 +61,16 @@ def rival(name, corpus, batch, length, **kwargs):
     )
     torch.manual_seed(1)
     if stock:
-        model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
+        model = TransformerModelBase.build_model(cfg, task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
     elif name == MARIAN:
         model, criterion = marian(settings, *SIZES[corpus])
     else:
-        model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
-        criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
+        model = model_class(settings.system.guide).build(cfg, task, settings.system)
+        criterion = MixedLoss(words[1].pad(), 0.1, settings.system.mlm_weight)
     batches = sample(batch, length, SIZES[corpus], settings.system, name)
-    return Rival(name, model, criterion, batches, **kwargs)
+    kind = Rival if stock or name == MARIAN else Ours
+    return kind(name, model, criterion, batches, **kwargs)
 
 
 def sample(batch, length, sizes, system, name):

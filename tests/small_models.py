@@ -6,7 +6,6 @@ fairseq is imported inside the fixtures: most tests need none of it.
 import copy
 import random
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 
@@ -226,10 +225,11 @@ def drawn(corpus, all_settings):
     import torch
 
     from synmask.pipeline.config.guides import GUIDES, option_values, options_from
+    from synmask.pipeline.training.binarise import read_dictionary
     from synmask.pipeline.translation.model_file import save_model
-    from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
+    from synmask.pipeline.translation.task import GuidedTranslation
 
-    words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
+    words = [read_dictionary(corpus / f"bin/dict.{side}.txt") for side in ("de", "en")]
     text = model_text("#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n")
 
     def make(path, guide, seed=0, left_pad_source=False, **options):
@@ -238,8 +238,8 @@ def drawn(corpus, all_settings):
         system["left_pad_source"] = left_pad_source
         settings = typed(all_settings["plain"] | {"system": system})
         torch.manual_seed(seed)
-        task = GuidedTranslation(task_config(Path(), "de", "en"), *words, settings)
-        model = task.build_model(transformer_config(settings))
+        task = GuidedTranslation(*words, settings)
+        model = task.build_model()
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if "norm" not in name:

@@ -1,6 +1,7 @@
 """RoBERTa: plain it is fairseq's, guided it does what the formula says, fine-tuning keeps the best epoch."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -12,8 +13,11 @@ import pytest
 import torch
 from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
+from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRScheduleConfig
 from sklearn.metrics import matthews_corrcoef
 
+from fairseq_trainer import fairseq_weights, groups_of, our_weights
 from small_models import folder_of, of_our_modules, slow_modules
 from synmask.options.grammar import GrammarOptions
 from synmask.pipeline.arguments import TrainingOptions
@@ -33,6 +37,7 @@ from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn
 from synmask.pipeline.training import torch_files
+from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.training.torch_files import save
@@ -296,9 +301,10 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
     """Stopped after every second update; the checkpoints' models are dropped and kept as the best changes."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     tune(task, whole, settings(GRAMMAR, lr=0.01), seed=2)
-    monkeypatch.setattr(Stop, "due", lambda self, update, first: update >= 2)
     stops = 0
     while True:
+        calls = itertools.count(1)  # one per update
+        monkeypatch.setattr(Stop, "requested", lambda _, calls=calls: next(calls) >= 2)
         try:
             tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2, keep_checkpoints=False)
             break
@@ -377,8 +383,7 @@ def test_the_last_batch_of_an_epoch_is_whole(weights, tmp_path, examples, senten
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_examples(data, "cola", weights, 20))
     stage = FineTuning(settings(sentences=sentences), 1, tmp_path, weights, "dev")
-    trainer = stage.trainer(stage.config(tmp_path / "run", 1))
-    batches = trainer.get_train_iterator(1).next_epoch_itr(shuffle=False)
+    batches = Batches(stage.examples("train"), stage.limits("train"), 1).in_order()
     assert [batch["nsentences"] for batch in batches] == sizes
 
 
@@ -439,7 +444,7 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     dictionary = read_dictionary(tmp_path / "dict.txt")
     sentences = read_binary(tmp_path / "ids/train", dictionary)
     stage = Pretraining(PretrainingRun(), 1, tmp_path / "ids", tmp_path)
-    mode = stage.config(tmp_path / "run", 1).task.sample_break_mode
+    mode = stage._task.cfg.sample_break_mode
     blocks = TokenBlockDataset(
         sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode=str(mode)
     )
@@ -478,3 +483,39 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tu
     )
     tune(task, tmp_path / "tuned", settings(max_epochs=1), weights=tmp_path)
     assert (tmp_path / "tuned/best.pt").exists()
+
+
+def polynomial_decay(training):
+    scheduler = PolynomialDecayLRScheduleConfig(
+        warmup_updates=training.warmup_updates, total_num_update=training.total_updates
+    )
+    scheduler._name = "polynomial_decay"
+    return scheduler
+
+
+def assert_as_fairseqs_trainer(stage, folder, scheduler):
+    groups = groups_of(stage, 12)
+    expected, rates = fairseq_weights(stage, groups, folder, scheduler)
+    found, ours = our_weights(stage, groups)
+    assert ours == rates
+    assert [name for name, value in found.items() if not torch.equal(value, expected[name])] == []
+
+
+def test_fine_tuning_makes_the_updates_of_fairseqs_trainer(task, weights, tmp_path):
+    system = GRAMMAR | {"mask_rate": 0.3, "mlm_weight": 0.4}
+    stage = FineTuning(settings(system, clip_norm=0.5, lr=0.01), 1, task, weights, "dev")
+    assert_as_fairseqs_trainer(stage, tmp_path, polynomial_decay(stage.settings.training))
+
+
+def test_pretraining_makes_the_updates_of_fairseqs_trainer(weights, tmp_path):
+    """Its sizes are tensors."""
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
+    encode_text(
+        train=[tmp_path / "text"], valid=[tmp_path / "text"], weights=weights, output=tmp_path / "ids"
+    )
+    model = {"layers": 2, "embed_dim": 16, "ffn_dim": 24, "heads": 2, "max_positions": 20}
+    training = {"batch": {"gpus": 1, "updates": 2, "tokens": 100}, "mask_rate": 0.15, "lr": 0.01}
+    run = PretrainingRun(model=model, training=training)
+    scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=run.training.warmup_updates)
+    scheduler._name = "inverse_sqrt"
+    assert_as_fairseqs_trainer(Pretraining(run, 1, tmp_path / "ids", weights), tmp_path, scheduler)

@@ -7,11 +7,11 @@ import signal
 import sys
 from pathlib import Path
 
-import fairseq.tasks
-import fairseq.trainer
 import torch
 
 import synmask.pipeline.cli
+from synmask.pipeline.training import loop
+from synmask.pipeline.training.update import Learner
 
 words, moment, path = (globals()[name] for name in ("WORDS", "MOMENT", "LOG"))
 
@@ -54,7 +54,7 @@ def in_write(number, share):
 
 def at_update(number, what):
     """Send this process a signal while it computes the update with this number."""
-    step, count = fairseq.trainer.Trainer.train_step, [0]
+    step, count = loop.update, [0]
 
     def signalled(*words, **kwargs):
         count[0] += 1
@@ -62,7 +62,7 @@ def at_update(number, what):
             os.kill(os.getpid(), what)
         return step(*words, **kwargs)
 
-    fairseq.trainer.Trainer.train_step = signalled
+    loop.update = signalled
 
 
 def with_memory(megabytes):
@@ -74,15 +74,15 @@ def with_memory(megabytes):
 
 def gpu_memory_is_out(number):
     """Raise CUDA's error for a batch that does not fit."""
-    step, count = fairseq.tasks.FairseqTask.train_step, [0]
+    compute, count = Learner.compute, [0]
 
     def failing(*words, **kwargs):
         count[0] += 1
         if count[0] == number:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        return step(*words, **kwargs)
+        return compute(*words, **kwargs)
 
-    fairseq.tasks.FairseqTask.train_step = failing
+    Learner.compute = failing
 
 
 log = open(path, "a")  # noqa: SIM115 (it lives as long as the process)

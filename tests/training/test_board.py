@@ -12,8 +12,8 @@ def test_curves_stand_there_while_it_trains(corpus, tmp_path, settings, monkeypa
     seen = []
     real = board.Board.epoch
 
-    def watched(self, trainer, row):
-        real(self, trainer, row)
+    def watched(self, learner, row):
+        real(self, learner, row)
         seen.append(len(points(tmp_path / "a/tensorboard")))
 
     monkeypatch.setattr(board.Board, "epoch", watched)

@@ -16,14 +16,12 @@ import time
 import zipfile
 from pathlib import Path
 
-import fairseq.trainer
 import pytest
 import torch
-from fairseq.data.iterators import BackgroundConsumer
 
 from small_models import SETTINGS, fit, folder_of, model_text, typed
 from synmask.pipeline.files import TryAgain, UserError
-from synmask.pipeline.training import checkpoints, torch_files
+from synmask.pipeline.training import checkpoints, loop, torch_files
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
@@ -123,7 +121,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
     start = checkpoints.latest(folder_of(run), MODELS)
     state = torch.load(start, weights_only=True)
-    assert state["optimizer_history"][-1]["num_updates"] >= 1
+    assert state["updates"] >= 1
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
 
 
@@ -145,15 +143,16 @@ def test_a_signal_saves_and_exits_with_75(
 
 def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, monkeypatch):
     """One that computes while Python ends would abort the process, whose exit code is then -6, not 75."""
-    settings["training"]["batch"]["tokens"] = 8  # more batches than fairseq prepares at a time
+    settings["training"]["batch"]["tokens"] = 8
 
     def not_finite(*_, **kwargs):
         raise FloatingPointError
 
-    monkeypatch.setattr(fairseq.trainer.Trainer, "train_step", not_finite)
+    monkeypatch.setattr(loop, "update", not_finite)
+    before = threading.enumerate()
     with pytest.raises(UserError, match="no longer finite"):
         fit(corpus / "bin", tmp_path / "run", typed(settings), keep=KEEP)
-    assert not [one for one in threading.enumerate() if isinstance(one, BackgroundConsumer)]
+    assert threading.enumerate() == before
 
 
 @pytest.mark.parametrize("number", Stop.SIGNALS)
@@ -190,7 +189,7 @@ def test_a_second_ctrl_c_ends_at_once():
         "import os, signal\n"
         "from synmask.pipeline.training.stopping import Stop\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "with Stop(1).listening():\n"
+        "with Stop().listening():\n"
         "    for text in ('first', 'second'):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        print(text, flush=True)\n"
@@ -231,7 +230,7 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
     fit(corpus / "bin", alone, typed(settings), keep=KEEP)
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
-    state = torch.load(folder_of(run) / "last.pt", weights_only=True)["extra_state"]
+    state = torch.load(folder_of(run) / "last.pt", weights_only=True)
     assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
     fit(corpus / "bin", run, typed(settings), keep=KEEP, processes=2)
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
@@ -285,23 +284,37 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
-def of_seed_2(path, *where):
+def of_seed_2(path):
     """Have a state or a record say that another training saved it."""
     saved = torch_files.load(path)
-    holder = saved
-    for key in where:
-        holder = holder[key]
-    holder["stamp"] = holder["stamp"] | {"seed": 2}
-    torch_files.save(path, saved)
+    torch_files.save(path, saved | {"stamp": saved["stamp"] | {"seed": 2}})
 
 
 def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undisturbed, stopped, capfd):
     settings = all_settings["grammar"]
-    of_seed_2(folder_of(stopped) / "last.pt", "extra_state")
+    of_seed_2(folder_of(stopped) / "last.pt")
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     output = capfd.readouterr().err
     assert "last.pt: unusable (it is of another training); it is kept as last.pt.unusable-1" in output
     assert "resuming after update 7 in epoch" in output
+    assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_a_state_of_an_older_version_is_named_and_not_trained_on(
+    corpus, all_settings, undisturbed, stopped, capfd
+):
+    """As fairseq's trainer wrote it."""
+    settings, folder = all_settings["grammar"], folder_of(stopped)
+    for name in ("last.pt", "previous.pt"):
+        state = torch_files.load(folder / name)
+        extra = {key: state[key] for key in ("history", "partial", "attempts", "stamp")}
+        optimizer = {"optimizer_history": [{"num_updates": 7}], "last_optimizer_state": state["optimizer"]}
+        torch_files.save(folder / name, {"model": state["model"], **optimizer, "extra_state": extra})
+    fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
+    output = capfd.readouterr().err
+    why = "unusable (an older version of synmask saved it, by fairseq's trainer); it is kept as last.pt.unusable-1"
+    assert f"last.pt: {why}" in output
+    assert "resuming" not in output
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -430,6 +443,9 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
         "history.csv",
         "finished.pt",
     }
+    assert model.samefile(folder / "average2.pt")
+    checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
+    assert not list(run.rglob(".*.tmp"))
     model.unlink()  # as Snakemake does before it averages again
     assert outcome(corpus, run, settings) == expected
     for name in ("train.json", "history.csv"):
@@ -441,6 +457,19 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     fit(corpus / "bin", run, typed(settings), keep=3)  # one more to average: none of them is there
     assert "epoch 3/3 done" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == expected
+
+
+def test_a_file_system_without_hard_links_gets_a_copy(tmp_path, undisturbed, monkeypatch):
+    def failing(*_):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    shutil.copytree(undisturbed, tmp_path / "run")
+    model, folder = tmp_path / "run/model.pt", folder_of(tmp_path / "run")
+    torch_files.save(model, {"a": 1})
+    monkeypatch.setattr(os, "link", failing)
+    checkpoints.retire(folder, model, "average2.pt")
+    assert not model.samefile(folder / "average2.pt")
+    assert torch_files.load(folder / "average2.pt") == {"a": 1}
 
 
 def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, undisturbed, monkeypatch):

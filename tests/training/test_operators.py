@@ -10,9 +10,10 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq.modules import MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
+from fairseq_trainer import FusedAdam
 from synmask.encoder import attention, by_head
 from synmask.modules import dropout
-from synmask.pipeline.training.operators import Attention, FusedAdam, smoothed_cross_entropy
+from synmask.pipeline.training.operators import Attention, smoothed_cross_entropy
 
 PAD = 1
 
@@ -139,9 +140,9 @@ def test_fused_adam_makes_fairseqs_updates(decay):
 
 def test_fused_adam_does_not_load_torch_compile():
     code = (
-        "import sys, torch; from synmask.pipeline.training.trainer import FairseqAdamConfig, operators; "
+        "import sys, torch; from synmask.pipeline.training.operators import AdamW; "
         "weight = torch.nn.Parameter(torch.ones(3)); weight.grad = weight.data; "
-        "adam = operators.FusedAdam(FairseqAdamConfig(lr=[0.1], adam_betas='(0.9, 0.98)'), [weight]); "
+        "adam = AdamW([weight], lr=0.1, fused=True); "
         "adam.step(); adam.zero_grad(); adam.load_state_dict(adam.state_dict()); "
         "assert float(weight.sum()) < 3; assert 'torch._dynamo' not in sys.modules"
     )

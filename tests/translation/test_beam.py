@@ -12,7 +12,6 @@ from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.st_nmt import TemplatedEncoder
 from synmask.pipeline.translation.task import GuidedTranslation
-from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import TokenEncoder
 from synmask.processor import CPU
 
@@ -25,11 +24,10 @@ def built(corpus, settings_of):
         settings = settings_of(guide, **options)
         wide = {"embed_dim": 32, "decoder_layers": 2}  # for search/fused.py
         settings = typed(settings | {"model": settings["model"] | wide})
-        cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", settings, seed)
         words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
-        task = GuidedTranslation(cfg.task, *words, settings, seed, words[1])
+        task = GuidedTranslation(*words, settings, seed, words[1])
         torch.manual_seed(seed)
-        model = task.build_model(cfg.model).eval()
+        model = task.build_model().eval()
         for parameter in model.parameters():
             parameter.data.mul_(2 if parameter.dim() > 1 else 1)  # no two tokens are nearly as likely
         return model, task

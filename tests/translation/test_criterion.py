@@ -53,8 +53,7 @@ def test_mixed_loss_against_loops(mlm_weight):
         "nsentences": 2,
         "masked_target": masked_target,
     }
-    task = Namespace(target_dictionary=Namespace(pad=lambda: 1))
-    loss, size, log = MixedLoss(task, 0.1, mlm_weight)(Model(logits, extra), sample)
+    loss, size, log = MixedLoss(1, 0.1, mlm_weight)(Model(logits, extra), sample)
     translation, plain = losses_by_loops(logits, target, 0.1)
     mlm = sum(
         math.log(sum(math.exp(s) for s in row)) - float(row[right])
@@ -74,8 +73,7 @@ def test_the_translation_loss_has_its_share_also_in_a_batch_without_a_masked_wor
     sample = {"net_input": {}, "target": target, "ntokens": 2, "nsentences": 1}
     if masked:
         sample["masked_target"] = torch.tensor([]).long()
-    task = Namespace(target_dictionary=Namespace(pad=lambda: 1))
-    loss, _, _ = MixedLoss(task, 0.1, 0.3)(Model(logits, {}), sample)
+    loss, _, _ = MixedLoss(1, 0.1, 0.3)(Model(logits, {}), sample)
     translation, _ = losses_by_loops(logits, target, 0.1)
     assert float(loss) == pytest.approx((0.7 if masked else 1) * translation, rel=1e-5)
 
@@ -91,8 +89,7 @@ def test_a_batch_without_a_masked_token_has_a_gradient():
         "nsentences": 1,
         "masked_target": torch.tensor([]).long(),
     }
-    task = Namespace(target_dictionary=Namespace(pad=lambda: 1))
-    loss, _, _ = MixedLoss(task, 0.1, 0.3)(model, sample)
+    loss, _, _ = MixedLoss(1, 0.1, 0.3)(model, sample)
     loss.backward()
     assert loss.isfinite()
     assert bias.grad.abs().sum() == 0

@@ -1,30 +1,20 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from small_models import typed
 from synmask.pipeline.files import UserError
+from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import GuidedTranslation
-from synmask.pipeline.translation.train import translation_config
 
 
 def task_of(corpus, settings, seed=1):
-    cfg = translation_config(corpus / "bin", Path("unused"), "de", "en", typed(settings), seed)
-    dictionaries = [
-        GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{language}.txt"))
-        for language in ("de", "en")
-    ]
-    task = GuidedTranslation(cfg.task, *dictionaries, typed(settings), seed)
-    task.build_model(cfg.model)
-    return task
+    dictionaries = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
+    return GuidedTranslation(*dictionaries, typed(settings), seed)
 
 
 def pairs(corpus, settings, split="train", seed=1):
-    task = task_of(corpus, settings, seed)
-    task.load_dataset(split)
-    return task.dataset(split)
+    return task_of(corpus, settings, seed).pairs(corpus / "bin", split, "de", "en")
 
 
 @pytest.mark.parametrize("left", [False, True])

@@ -34,8 +34,7 @@ def fake_step(config, system):
 
     settings = config.run_settings("demo", "de-en", system)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
-    task = Namespace(**dict.fromkeys(names, Dictionary()), target_dictionary_pad=1)
-    task.target_dictionary = task.source_dictionary
+    task = Namespace(**dict.fromkeys(names, Dictionary()))
     with torch.device("cuda"):
         model = model_class(settings.system.guide).build(transformer_config(settings), task, settings.system)
         for module in model.modules():  # fairseq makes them on the CPU, and a trainer moves them
@@ -45,7 +44,7 @@ def fake_step(config, system):
         net = {"src_tokens": source, "src_lengths": source[:, 0], "prev_output_tokens": target}
         net |= {"annotations": annotations | {"template": target}, "masked": source[0, :2]}
         batch = {"net_input": net, "target": target, "masked_target": source[0, :2]}
-    return MixedLoss(task, 0.1, settings.system.mlm_weight)(
+    return MixedLoss(1, 0.1, settings.system.mlm_weight)(
         model.train(), batch | {"ntokens": 18, "nsentences": 3}
     )[0]
 

@@ -11,31 +11,29 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file
+from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.steps import DecoderSteps
 from synmask.pipeline.translation.task import GuidedTranslation
-from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
 
 def build(corpus, settings, seed=1):
     """A model and its task, initialised with `seed`."""
-    cfg = translation_config(corpus / "bin", corpus, "de", "en", typed(settings), seed)
-    words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
-    task = GuidedTranslation(cfg.task, *words, typed(settings), seed)
+    words = [read_dictionary(corpus / f"bin/dict.{side}.txt") for side in ("de", "en")]
+    task = GuidedTranslation(*words, typed(settings), seed)
     torch.manual_seed(seed)
-    model = task.build_model(cfg.model)
+    model = task.build_model()
     assert isinstance(model, GuidedTransformer)
     return model.eval(), task
 
 
-def batch_of(task, count=8):
-    task.load_dataset("valid")
-    data = task.dataset("valid")
+def batch_of(corpus, task, count=8):
+    data = task.pairs(corpus / "bin", "valid", "de", "en")
     return data.collater([data[i] for i in range(count)])["net_input"]
 
 
@@ -74,8 +72,8 @@ def open_gates(model):
 def test_a_neutral_guide_changes_nothing(corpus, settings_of, name):
     plain, task = build(corpus, settings_of("none"))
     guided, guided_task = build(corpus, settings_of(name))
-    inputs = batch_of(guided_task)
-    plain_inputs = batch_of(task)
+    inputs = batch_of(corpus, guided_task)
+    plain_inputs = batch_of(corpus, task)
     assert torch.equal(plain_inputs["src_tokens"], inputs["src_tokens"])
     expected = logits(plain, plain_inputs)
     assert (logits(guided, inputs) - expected).abs().max() > 1e-4
@@ -88,7 +86,7 @@ def test_a_neutral_guide_changes_nothing(corpus, settings_of, name):
 
 def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of):
     model, task = build(corpus, settings_of("lpsi"))
-    inputs = batch_of(task, 4)
+    inputs = batch_of(corpus, task, 4)
     source, previous = inputs["src_tokens"], inputs["prev_output_tokens"]
     with torch.no_grad():
         whole, extra = model(**inputs)
@@ -106,7 +104,7 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
 def test_the_synchronisation_loss_trains_both_towers(corpus, settings_of):
     settings = settings_of("lpsi", sync="rank")
     model, task = build(corpus, settings)
-    inputs = batch_of(task)
+    inputs = batch_of(corpus, task)
     _, extra = model.train()(**inputs)
     model.encoder.guide.loss(extra["loss_inputs"]).backward()
     assert model.encoder.guide.output.weight.grad.abs().max() > 0

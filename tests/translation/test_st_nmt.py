@@ -21,8 +21,8 @@ from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
 from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer, read_templates
-from synmask.pipeline.translation.task import GuidedTranslation
-from synmask.pipeline.translation.train import Translation, translation_config
+from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
+from synmask.pipeline.translation.train import Translation
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
@@ -61,17 +61,19 @@ def given(folder):
 
 def build(corpus, templates, settings, seed=1):
     """A model and its task, which reads the templates."""
-    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", typed(settings), seed)
     words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
     symbols = read_dictionary(templates / "bin/dict.en.txt")
-    task = GuidedTranslation(cfg.task, *words, typed(settings), seed, symbols, given(templates))
+    task = GuidedTranslation(*words, typed(settings), seed, symbols)
     torch.manual_seed(seed)
-    return task.build_model(cfg.model).eval(), task
+    return task.build_model().eval(), task
 
 
-def batch_of(task, numbers=range(8), split="valid"):
-    task.load_dataset(split)
-    data = task.dataset(split)
+def pairs(corpus, templates, task, split="valid"):
+    return task.pairs(corpus / "bin", split, "de", "en", templates / f"{split}.en")
+
+
+def batch_of(corpus, templates, task, numbers=range(8)):
+    data = pairs(corpus, templates, task)
     return data.collater([data[i] for i in numbers])
 
 
@@ -103,8 +105,7 @@ def test_the_gate_against_loops():
 def plain_of(model, task, settings):
     """The Transformer without templates that has the same weights."""
     run = typed(settings | {"system": settings["system"] | {"guide": "none", "options": {}}})
-    cfg = translation_config(Path("data"), Path("run"), "de", "en", run, 1)
-    plain = GuidedTransformer.build(cfg.model, task, run.system)
+    plain = GuidedTransformer.build(transformer_config(run), task, run.system)
     state = {
         name.replace("encoder_attn.source.", "encoder_attn."): value
         for name, value in model.state_dict().items()
@@ -117,7 +118,7 @@ def plain_of(model, task, settings):
 def test_an_empty_template_is_plain_attention_and_others_are_not(corpus, templates, settings_of):
     settings = settings_of("templates")
     model, task = build(corpus, templates, settings)
-    batch = batch_of(task)["net_input"]
+    batch = batch_of(corpus, templates, task)["net_input"]
     empty = batch["annotations"]["template"].ne(1).sum(1) == 1
     assert 0 < empty.sum() < len(empty)
     plain = plain_of(model, task, settings)
@@ -129,10 +130,9 @@ def test_an_empty_template_is_plain_attention_and_others_are_not(corpus, templat
 
 def test_systems_of_one_seed_share_their_first_weights(corpus, templates, settings_of):
     model, _ = build(corpus, templates, settings_of("templates"))
-    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", typed(settings_of("none")), 1)
     words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
     torch.manual_seed(1)
-    plain = GuidedTranslation(cfg.task, *words, typed(settings_of("none"))).build_model(cfg.model)
+    plain = GuidedTranslation(*words, typed(settings_of("none"))).build_model()
     ours = {name.replace("encoder_attn.source.", "encoder_attn."): p for name, p in model.named_parameters()}
     for name, parameter in plain.named_parameters():
         assert torch.equal(parameter, ours[name]), name
@@ -140,17 +140,17 @@ def test_systems_of_one_seed_share_their_first_weights(corpus, templates, settin
 
 def test_batch_mates_and_their_templates_change_nothing(corpus, templates, settings_of):
     model, task = build(corpus, templates, settings_of("templates"))
-    batch = batch_of(task)
+    batch = batch_of(corpus, templates, task)
     together, task_batch = model(**batch["net_input"])[0], batch["id"].tolist()
     for row, number in enumerate(task_batch):
-        alone = batch_of(task, [number])["net_input"]
+        alone = batch_of(corpus, templates, task, [number])["net_input"]
         length = alone["prev_output_tokens"].size(1)
         torch.testing.assert_close(model(**alone)[0][0], together[row, :length], rtol=0, atol=2e-6)
 
 
 def test_step_by_step_is_the_whole_at_once(corpus, templates, settings_of):
     model, task = build(corpus, templates, settings_of("templates"))
-    inputs = batch_of(task, range(6))["net_input"]
+    inputs = batch_of(corpus, templates, task, range(6))["net_input"]
     previous, state, steps = inputs["prev_output_tokens"], {}, []
     with torch.no_grad():
         whole = model(**inputs)[0]
@@ -171,9 +171,7 @@ def left_out(data, epoch):
 def test_a_share_of_templates_is_left_out_in_training_alone(corpus, templates, settings_of):
     for share in (0.0, 0.3):
         _, task = build(corpus, templates, settings_of("templates", without=share))
-        for split in ("train", "valid"):
-            task.load_dataset(split)
-        train, valid = task.dataset("train"), task.dataset("valid")
+        train, valid = (pairs(corpus, templates, task, split) for split in ("train", "valid"))
         assert left_out(valid, 1) == []
         count = sum(len(left_out(train, epoch)) for epoch in range(1, 21))
         whole = 20 * sum(len(template) > 1 for template in train.templates)
@@ -187,11 +185,10 @@ def test_the_loss_mixes_translation_with_and_without_template(corpus, templates,
     settings = settings_of("templates", without=0.5)
     model, task = build(corpus, templates, settings)
     plain = plain_of(model, task, settings)
-    task.load_dataset("train")
-    data = task.dataset("train")
+    data = pairs(corpus, templates, task, "train")
     data.set_epoch(2)
     numbers = list(range(24))
-    criterion = MixedLoss(task, settings["training"]["label_smoothing"], 0.0)
+    criterion = MixedLoss(task.tgt_dict.pad(), settings["training"]["label_smoothing"], 0.0)
     with torch.no_grad():
         found, tokens, _ = criterion(model, data.collater([data[i] for i in numbers]))
         summed = drawn = 0.0
@@ -213,7 +210,7 @@ def test_the_loss_mixes_translation_with_and_without_template(corpus, templates,
 
 def test_all_that_is_new_learns(corpus, templates, settings_of):
     model, task = build(corpus, templates, settings_of("templates"))
-    model(**batch_of(task)["net_input"])[0].logsumexp(-1).sum().backward()
+    model(**batch_of(corpus, templates, task)["net_input"])[0].logsumexp(-1).sum().backward()
     new = {n: p for n, p in model.named_parameters() if "template" in n or "from_source" in n}
     assert {name.split(".")[0] for name in new} == {"encoder", "decoder"}
     for name, parameter in new.items():
@@ -364,9 +361,7 @@ def test_another_first_model_is_another_training(corpus, templates, models, sett
     """Its templates are what the second is validated with."""
     stage = Translation(typed(settings_of("templates")), 1, corpus / "bin", "de", "en", 1, given(templates))
     assert {*given(templates).values()} <= {*stage.files()}
-    cfg = stage.config(tmp_path / "run", 1)
-    trainer = stage.trainer(cfg)
-    assert trainer.task.dataset("valid").templates[0].tolist()[-1] == 2
+    assert stage.examples("valid").templates[0].tolist()[-1] == 2
 
 
 def test_st_nmt_starts_as_fairseq_and_its_gate_xavier(corpus, templates, settings_of):
@@ -428,9 +423,8 @@ def test_templates_of_another_run_are_not_read(corpus, templates, models, settin
     with pytest.raises(UserError, match=r"test\.en\.json: of another run \(seed 2, here 1\)"):
         decoded()
     _, task = build(corpus, templates, settings_of("templates"), seed=3)
-    task.templates = {"valid": path}
     with pytest.raises(UserError, match=r"of another run \(seed 2, here 3\)"):
-        task.load_dataset("valid")
+        task.pairs(corpus / "bin", "valid", "de", "en", path)
     path.with_name("test.en.json").write_text(owner["this"])
     decoded()
     path.write_text(path.read_text().replace("\n", " x\n", 1))

@@ -12,7 +12,7 @@ from torch import nn
 
 from small_models import typed
 from synmask.guides import Shape, build_guide
-from synmask.pipeline.translation.train import translation_config
+from synmask.pipeline.translation.task import transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 D, FFN = 256, 512
@@ -94,13 +94,12 @@ def test_relations_and_scales_start_even(name):
 
 
 def model(settings, tmp_path, words=2000):
-    cfg = translation_config(tmp_path, tmp_path, "de", "en", typed(settings), 1)
     dictionary = Dictionary()
     for word in range(words):
         dictionary.add_symbol(str(word))
     torch.manual_seed(1)
     task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    return GuidedTransformer.build(cfg.model, task, typed(settings).system)
+    return GuidedTransformer.build(transformer_config(typed(settings)), task, typed(settings).system)
 
 
 def test_mlm_bias_starts_as_torchs_linear(grammar_settings, tmp_path):

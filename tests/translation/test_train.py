@@ -1,9 +1,10 @@
 import csv
+import itertools
 import json
+import math
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,6 @@ from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
-from synmask.pipeline.translation.train import translation_config
 from synmask.pipeline.translation.valid_bleu import valid_bleu
 from synmask.processor import CPU
 
@@ -62,6 +62,15 @@ def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
     assert "all 3 epochs are done" in capsys.readouterr().err
 
 
+def test_other_symbols_are_other_data(corpus, tmp_path, settings, capsys):
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    run(tmp_path, tmp_path / "a", settings)
+    path = tmp_path / "bin/dict.en.txt"
+    path.write_text(path.read_text().replace("bb ", "x "))
+    run(tmp_path, tmp_path / "a", settings)
+    assert "a training with other data has done 3 epochs" in capsys.readouterr().err
+
+
 def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
     """Their losses are in the history, and choose the best model."""
     shutil.copytree(corpus / "bpe", tmp_path / "bpe")
@@ -88,7 +97,7 @@ def test_another_training_has_its_own_folder_and_ends_that_of_the_one_before(
     first = run(corpus, a, settings, code="1")
     before = content(folder_of(a))
     changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
-    monkeypatch.setattr(_Loop, "_epoch", lambda loop, *args: epoch(loop, *args) if args[1] < 3 else 1 / 0)
+    monkeypatch.setattr(_Loop, "_epoch", lambda loop, *args: epoch(loop, *args) if args[0] < 3 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(corpus, a, changed, code="2")
     monkeypatch.undo()
@@ -111,7 +120,8 @@ def test_another_training_has_its_own_folder_and_ends_that_of_the_one_before(
 def interrupted(corpus, folder, settings, monkeypatch, epochs=2, **kwargs):
     """A training that is stopped after some epochs."""
     with monkeypatch.context() as context:
-        context.setattr(Stop, "due", lambda self, update, first: update >= epochs * UPDATES)
+        calls = itertools.count(1)  # one per update
+        context.setattr(Stop, "requested", lambda _: next(calls) >= epochs * UPDATES)
         with pytest.raises(TryAgain):
             run(corpus, folder, settings, **kwargs)
 
@@ -287,20 +297,11 @@ def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
     with pytest.raises(UserError, match=r"no longer finite at update \d+; lower training\.lr"):
         fit(corpus / "bin", tmp_path / "a", exploding(settings), keep=KEEP)
     assert not (tmp_path / "a/train.json").exists()
-    assert not list(tmp_path.rglob("crash.pt"))
 
 
 def test_missing_data(tmp_path, settings):
     with pytest.raises(UserError, match=r"dict\.de\.txt: no such file"):
         fit(tmp_path / "nowhere", tmp_path / "run", typed(settings), keep=1)
-
-
-@pytest.mark.parametrize(("processes", "accumulated"), [(1, 8), (2, 4), (8, 1)])
-def test_fewer_workers_accumulate_to_the_same_batch(tmp_path, settings, processes, accumulated):
-    settings["training"]["batch"] = {"gpus": 4, "updates": 2, "tokens": 100}
-    cfg = translation_config(tmp_path, tmp_path, "de", "en", typed(settings), 1, processes)
-    assert cfg.optimization.update_freq == [accumulated]
-    assert cfg.dataset.max_tokens == 100
 
 
 def test_workers_that_cannot_share_a_batch_are_refused(corpus, tmp_path, settings):
@@ -379,8 +380,21 @@ def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
     for name, value in mean.items():
         expected = (epochs["epoch2.pt"][name].double() + epochs["epoch3.pt"][name].double()) / 2
         torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
-    with pytest.raises(UserError, match="2 epochs there, 3 to average"):
+    with pytest.raises(UserError, match="epochs 2, 3 of 3 are there, the last 3 are to be averaged"):
         average(tmp_path / "a", 3)
+
+
+def test_a_gap_in_the_last_epochs_is_not_averaged_over(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 4
+    fit(corpus / "bin", tmp_path / "a", typed(settings), keep=4)
+    folder = folder_of(tmp_path / "a")
+    average(tmp_path / "a", 3)
+    for missing, there in ((3, "1, 2, 4"), (4, "1, 2, 3")):
+        path = folder / f"epoch{missing}.pt"
+        path.rename(tmp_path / "away")
+        with pytest.raises(UserError, match=f"epochs {there} of 4 are there, the last 3 are to be averaged"):
+            average(tmp_path / "a", 3)
+        (tmp_path / "away").rename(path)
 
 
 def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, settings):
@@ -398,7 +412,9 @@ def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, sett
     average(tmp_path / "1", 1)
 
 
-@pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])
+@pytest.mark.parametrize(
+    ("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3), ([math.nan, 2.0, 3.0], 2)]
+)
 def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
     corpus, tmp_path, settings, valid_losses, losses, best
 ):
@@ -567,15 +583,14 @@ def test_bleu_of_the_validation_set_is_that_of_what_decode_makes_of_it(corpus, d
     model, task, _ = load_model(path)
     ids = [encode(line, task.src_dict).long() for line in sources]
     wanted = [encode(line, task.tgt_dict).long() for line in references]
-    task.datasets["valid"] = task.sources(ids, references=wanted)
-    task.settings = task.settings.model_copy(update={"decoding": decoding})
-    trainer = SimpleNamespace(get_model=lambda: model, task=task)
-    assert valid_bleu(trainer) == pytest.approx(expected, abs=1e-6)
+    assert valid_bleu(model, task.sources(ids, references=wanted), decoding) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_the_best_bleu_chooses_the_model_if_asked(corpus, tmp_path, settings, monkeypatch):
     scores = iter([4.0, 5.0, 5.0])
-    monkeypatch.setattr("synmask.pipeline.translation.valid_bleu.valid_bleu", lambda trainer: next(scores))
+    monkeypatch.setattr("synmask.pipeline.translation.valid_bleu.valid_bleu", lambda *_: next(scores))
     settings["training"] |= {"checkpoint": "best-bleu", "validate_bleu": 1}
     fit(corpus / "bin", tmp_path / "a", typed(settings), keep=1)
     assert [path.name for path in folder_of(tmp_path / "a").glob("epoch*.pt")] == ["epoch2.pt"]

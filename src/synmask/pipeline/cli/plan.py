@@ -94,7 +94,7 @@ def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
         left=sum(not (clock.results / below_results(job.folder) / "train.json").exists() for job in jobs),
         hours=clock.hours(first),
         parameters=work.parameters,
-        kept=size + (checkpoints if resources.keep_checkpoints else size),  # a second copy of the model
+        kept=size + (checkpoints if resources.keep_checkpoints else 0),  # else a hard link to the model
         working=checkpoints + size * RESUME,  # a third one exists while it is written
         requested=resources.mem_mb,
     )

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.bf16 import in_float32, lacking
@@ -24,14 +22,16 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.record import Run
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded
-from synmask.pipeline.roberta.labelled import Sentences, SentenceStage, SentenceTask
+from synmask.pipeline.roberta.labelled import Sentences, SentenceStage
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
-from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
+from synmask.pipeline.roberta.weights import MASK, Weights, load_dictionary, load_weights, save_weights
+from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.losses import LoggedLoss
-from synmask.pipeline.training.stage import History, valid_means
+from synmask.pipeline.training.losses import Sums
+from synmask.pipeline.training.stage import History
+from synmask.pipeline.training.update import Learner, validate
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
@@ -111,12 +111,10 @@ class ContrastiveRoberta(GuidedRoberta):
         }
 
 
-class ContrastiveLoss(LoggedLoss):
+class ContrastiveLoss:
     """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it."""
 
-    losses = ("loss", "phrase_loss", "tree_loss")
-
-    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+    def __call__(self, model: nn.Module, sample: dict[str, Any]) -> tuple[Tensor, int, Sums]:
         """→ loss, sample size 1 (a batch), values to log (nats)."""
         output = model(**sample["net_input"])
         hidden = sample["masked_target"]
@@ -128,7 +126,7 @@ class ContrastiveLoss(LoggedLoss):
         }
         loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
         log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
-        return loss, 1, log | {"ntokens": sample["ntokens"], "sample_size": 1, "masked": len(hidden)}
+        return loss, 1, log | {"ntokens": sample["ntokens"], "masked": len(hidden)}
 
 
 def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
@@ -149,35 +147,36 @@ class Continuing(SentenceStage):
                 raise UserError(f"{part}: a sentence has {longest} tokens, batch.tokens is {most}; give more")
         return {}
 
-    def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        tokens = self.settings.training.batch.tokens
-        return self.decaying(checkpoints, processes, updates=self.batches // processes, max_tokens=tokens)
+    def model(self) -> ContrastiveRoberta:
+        weights = load_weights(self.weights)
+        return ContrastiveRoberta.continued(weights, weights.shape.settings(self.settings.training))
 
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        torch.manual_seed(self.seed)
-        weights, training = load_weights(self.weights), self.settings.training
-        datasets = {
-            split: ParsedSentences(
-                encoded,
-                weights.dictionary,
-                syntax=syntax,
-                mask_rate=training.mask_rate,
-                seed=self.seed,
-                losses=self.settings.losses,
-            )
-            for split, encoded, syntax in self.examples()
-        }
-        task = SentenceTask(datasets, weights.shape.max_positions)
-        model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
-        return Trainer(cfg, task, model, ContrastiveLoss(task))
+    def loss(self) -> ContrastiveLoss:
+        return ContrastiveLoss()
 
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        valid = valid_means(trainer)
+    def examples(self, split: str) -> ParsedSentences:
+        encoded, syntax = self.encoded(split)
+        return ParsedSentences(
+            encoded,
+            load_dictionary(self.weights),
+            syntax=syntax,
+            mask_rate=self.settings.training.mask_rate,
+            seed=self.seed,
+            losses=self.settings.losses,
+        )
+
+    def limits(self, split: str) -> Limits:
+        return Limits(tokens=self.settings.training.batch.tokens)
+
+    def losses(
+        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    ) -> dict[str, Any]:
+        means = validate(learner, valid.in_order())
         return {
-            "train_loss": round(float(train["loss"]), 5),
-            "mlm_loss": round(float(valid["mlm_loss"]), 5) if "mlm_loss" in valid else "",  # none masked
-            **{name: round(float(valid[name]), 5) for name in ("phrase_loss", "tree_loss")},
-            "valid_loss": round(float(valid["loss"]), 5),
+            "train_loss": round(train["loss"], 5),
+            "mlm_loss": round(means["mlm_loss"], 5) if "mlm_loss" in means else "",  # none masked
+            **{name: round(means[name], 5) for name in ("phrase_loss", "tree_loss")},
+            "valid_loss": round(means["loss"], 5),
         }
 
     def summary(self, history: History) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import utils
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig
 
 from synmask.pipeline.arguments import Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
@@ -21,16 +19,17 @@ from synmask.pipeline.roberta.labelled import (
     SentenceLoss,
     Sentences,
     SentenceStage,
-    SentenceTask,
     task_loss,
 )
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.weights import Weights, load_weights
+from synmask.pipeline.roberta.weights import Weights, load_dictionary, load_weights
 from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.checkpoints import epoch_model, retire
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History
 from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.training.update import Learner
 
 BEST = "best.pt"
 EXAMPLES = 64  # answered together
@@ -68,31 +67,31 @@ class FineTuning(SentenceStage):
                 raise UserError(f"{part}: scores above 1, of an older version; encode the task again")
         return super().check()
 
-    def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        batch = {"batch_size": self.settings.training.sentences, "required_batch_size_multiple": 1}
-        return self.decaying(checkpoints, processes, **batch)
+    def model(self) -> GuidedRoberta:
+        return new_model(self.settings, load_weights(self.weights))
 
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        torch.manual_seed(self.seed)
-        weights, system, datasets = load_weights(self.weights), self.settings.system, {}
-        for split, encoded, syntax in self.examples():
-            kwargs = {}
-            if split == "train":
-                order = np.random.default_rng(self.seed).permutation(len(encoded))
-                kwargs = {"order": order, "mask_rate": system.mask_rate, "seed": self.seed}
-            datasets[split] = Sentences(encoded, weights.dictionary, syntax=syntax, **kwargs)
-        task = SentenceTask(datasets, weights.shape.max_positions)
-        loss = SentenceLoss(task, system.mlm_weight)
-        return Trainer(cfg, task, new_model(self.settings, weights), loss)
+    def loss(self) -> SentenceLoss:
+        return SentenceLoss(self.settings.system.mlm_weight)
 
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        dataset = trainer.task.dataset("valid")
-        outputs = model_outputs(trainer.get_model(), dataset)
-        loss = task_loss(outputs, torch.from_numpy(dataset.encoded.targets), "mean")
+    def examples(self, split: str) -> Sentences:
+        (encoded, syntax), masking = self.encoded(split), {}
+        if split == "train":
+            order = np.random.default_rng(self.seed).permutation(len(encoded))
+            masking = {"order": order, "mask_rate": self.settings.system.mask_rate, "seed": self.seed}
+        return Sentences(encoded, load_dictionary(self.weights), syntax=syntax, **masking)
+
+    def limits(self, split: str) -> Limits:
+        return Limits(sentences=self.settings.training.sentences, multiple=1)
+
+    def losses(
+        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    ) -> dict[str, Any]:
+        outputs = model_outputs(learner.model, valid.data)
+        loss = task_loss(outputs, torch.from_numpy(valid.data.encoded.targets), "mean")
         reported = score(self.task, self._labels(self.valid), answered(self.task, outputs))
         return {
-            "train_loss": round(float(train["task_loss"]), 5),
-            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
+            "train_loss": round(train["task_loss"], 5),
+            "mlm_loss": round(train["mlm_loss"], 5) if "mlm_loss" in train else "",
             "valid_loss": round(float(loss), 5),
             **{name: round(value, 4) for name, value in reported.items()},
         }

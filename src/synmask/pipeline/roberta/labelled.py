@@ -1,7 +1,6 @@
-"""Trainings on encoded sentences and sentence pairs: data, task, and the objective of fine-tuning."""
+"""Trainings on encoded sentences and sentence pairs: data, and the objective of fine-tuning."""
 
-from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data import Dictionary, FairseqDataset, data_utils
-from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRScheduleConfig
-from fairseq.tasks import FairseqTask
-from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
@@ -26,9 +22,9 @@ from synmask.pipeline.roberta.encoded import (
 )
 from synmask.pipeline.roberta.model import HEAD
 from synmask.pipeline.roberta.weights import MASK, load_weights
-from synmask.pipeline.training.losses import LoggedLoss, collate_masked, draw_mask
+from synmask.pipeline.training.losses import Sums, collate_masked, draw_mask
+from synmask.pipeline.training.schedules import Schedule, linear_decay
 from synmask.pipeline.training.stage import Stage
-from synmask.pipeline.training.trainer import fairseq_config
 
 
 def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
@@ -114,22 +110,6 @@ class Sentences(FairseqDataset):
         return np.argsort(self.sizes, kind="stable") if self.order is None else self.order
 
 
-class SentenceTask(FairseqTask):
-    """fairseq's task for the datasets "train" and "valid", whose examples have at most `longest` tokens."""
-
-    source_dictionary = target_dictionary = None  # none of fairseq's code reads them here
-
-    def __init__(self, datasets: Mapping[str, Sentences], longest: int) -> None:
-        super().__init__(Namespace())
-        self.datasets, self.longest = {**datasets}, longest
-
-    def load_dataset(self, split: str, **kwargs: Any) -> None:
-        """Do nothing: the data sets are arguments of the constructor."""
-
-    def max_positions(self) -> int:
-        return self.longest
-
-
 @dataclass(frozen=True)
 class SentenceStage(Stage):
     """A training that starts from the folder `weights`, on train.npz and VALID.npz in `data`."""
@@ -168,21 +148,19 @@ class SentenceStage(Stage):
         syntax = map(syntax_file, self.parts) if self.reads_syntax else ()
         return [self.weights / "model.pt", *self.parts, *syntax]
 
-    def examples(self) -> Iterator[tuple[str, Encoded, np.ndarray | None]]:
-        """The examples of "train" and "valid", and their annotations."""
-        for split, part in zip(("train", "valid"), self.parts, strict=True):
-            encoded = read_encoded(part)
-            yield split, encoded, self.syntax(part, encoded)
+    def encoded(self, split: str) -> tuple[Encoded, np.ndarray | None]:
+        """The examples of "train" or "valid", and their annotations."""
+        part = self.parts[split == "valid"]
+        encoded = read_encoded(part)
+        return encoded, self.syntax(part, encoded)
 
-    def decaying(self, checkpoints: Path, processes: int, **batch: int) -> DictConfig:
-        """fairseq's configuration, with a learning rate that falls to 0; `batch`: for `fairseq_config`."""
+    def schedule(self) -> Schedule:
         training = self.settings.training
-        scheduler = PolynomialDecayLRScheduleConfig(
-            warmup_updates=training.warmup_updates, total_num_update=training.total_updates
-        )
-        scheduler._name = "polynomial_decay"
-        adam = {"adam_eps": training.adam_eps}
-        return fairseq_config(checkpoints, training, self.seed, processes, scheduler, **adam, **batch)
+        return linear_decay(training.lr, training.warmup_updates, training.total_updates)
+
+    @property
+    def adam_eps(self) -> float:
+        return self.settings.training.adam_eps
 
 
 def task_loss(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
@@ -192,27 +170,24 @@ def task_loss(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
     return nn.functional.cross_entropy(outputs.float(), targets.long(), reduction=reduction)
 
 
-class SentenceLoss(LoggedLoss):
-    """L = (1 − λ)·L_task + λ·L_MLM (docs/method.md, "The objective").
+@dataclass(frozen=True)
+class SentenceLoss:
+    """L = (1 − λ)·L_task + λ·L_MLM (docs/method.md, "The objective"); λ is `mlm_weight`.
 
     L_task is `task_loss`, a mean over examples; L_MLM the cross-entropy of the masked tokens, a mean over
     these. Logged per example in nats (squared errors).
     """
 
-    losses = ("loss", "task_loss")
+    mlm_weight: float
 
-    def __init__(self, task: FairseqTask, mlm_weight: float) -> None:
-        super().__init__(task)
-        self.mlm_weight = mlm_weight
-
-    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+    def __call__(self, model: nn.Module, sample: dict[str, Any]) -> tuple[Tensor, int, Sums]:
         """→ loss (a sum), sample size (examples), sums to log (nats)."""
         inputs = dict(sample["net_input"])
         if not self.mlm_weight:
             inputs.pop("masked", None)
         outputs, extra = model(**inputs, classification_head_name=HEAD)
         loss, size = task_loss(outputs, sample["target"], "sum"), sample["nsentences"]
-        log = {"task_loss": loss.data, "ntokens": sample["ntokens"], "sample_size": size}
+        log = {"task_loss": loss.data, "ntokens": sample["ntokens"]}
         if "mlm_logits" in extra:
             hidden = sample["masked_target"]
             mlm = nn.functional.cross_entropy(extra["mlm_logits"].float(), hidden, reduction="sum")

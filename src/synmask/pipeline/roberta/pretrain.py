@@ -1,4 +1,4 @@
-"""Pre-train a small RoBERTa as a masked language model, with fairseq's own task and objective."""
+"""Pre-train a small RoBERTa as a masked language model, with fairseq's own data sets and objective."""
 
 import math
 from collections.abc import Mapping
@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
+from fairseq.data import FairseqDataset
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig
 
 from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
@@ -19,21 +17,16 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.record import Run
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
+from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.losses import LoggedLoss
-from synmask.pipeline.training.stage import History, Stage, valid_means
-from synmask.pipeline.training.trainer import fairseq_config
+from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
+from synmask.pipeline.training.stage import History, Stage
+from synmask.pipeline.training.update import Learner, validate
 
 BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
-
-
-class _MaskedLoss(LoggedLoss, MaskedLmLoss):
-    """fairseq's loss, logged in nats."""
-
-    losses = ("loss",)
 
 
 @dataclass(frozen=True)
@@ -68,43 +61,49 @@ class Pretraining(Stage):
     def files(self) -> list[Path]:
         return [self.weights / "dict.txt", *self.data.glob("train.*"), *self.data.glob("valid.*")]
 
-    def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        training = self.settings.training
-        scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates)
-        scheduler._name = "inverse_sqrt"
-        cfg = fairseq_config(
-            checkpoints,
-            training,
-            self.seed,
-            processes,
-            scheduler,
-            updates=self.batches // processes,
-            adam_eps=training.adam_eps,
-            max_tokens=training.batch.tokens,
-            skip_invalid_size_inputs_valid_test=True,  # else fairseq stops at a line that is too long
-        )
-        cfg.task = MaskedLMConfig(
+    @property
+    def _task(self) -> MaskedLMTask:
+        """fairseq's; it makes the data sets, and adds the mask to the dictionary."""
+        cfg = MaskedLMConfig(
             data=str(self.data),
             tokens_per_sample=self.settings.model.max_positions,
             sample_break_mode="complete_doc",
-            mask_prob=training.mask_rate,
+            mask_prob=self.settings.training.mask_rate,
+            seed=self.seed,
         )
-        return cfg
+        return MaskedLMTask(cfg, read_dictionary(self.weights / "dict.txt"))
 
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        torch.manual_seed(self.seed)
-        task = MaskedLMTask(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        built = GuidedRoberta.build(self.shape.settings(self.settings.training), task.dictionary)
-        _widen(built, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
-        task.load_dataset("valid")
-        return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
+    def model(self) -> GuidedRoberta:
+        model = GuidedRoberta.build(self.shape.settings(self.settings.training), self._task.dictionary)
+        _widen(model, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
+        return model
 
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        valid = float(valid_means(trainer)["loss"])
+    def loss(self) -> MaskedLmLoss:
+        return MaskedLmLoss(MaskedLmConfig(tpu=False), self._task)
+
+    def schedule(self) -> Schedule:
+        return inverse_sqrt(self.settings.training.lr, self.settings.training.warmup_updates)
+
+    @property
+    def adam_eps(self) -> float:
+        return self.settings.training.adam_eps
+
+    def examples(self, split: str) -> FairseqDataset:
+        task = self._task
+        task.load_dataset(split)
+        return task.dataset(split)
+
+    def limits(self, split: str) -> Limits:
+        return Limits(self.settings.model.max_positions, self.settings.training.batch.tokens)
+
+    def losses(
+        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    ) -> dict[str, Any]:
+        loss = validate(learner, valid.in_order())["loss"]
         return {
-            "train_loss": round(float(train["loss"]), 5),
-            "valid_loss": round(valid, 5),
-            "valid_ppl": round(math.exp(min(valid, 50)), 4),
+            "train_loss": round(train["loss"], 5),
+            "valid_loss": round(loss, 5),
+            "valid_ppl": round(math.exp(min(loss, 50)), 4),
         }
 
     def summary(self, history: History) -> dict[str, Any]:

@@ -222,6 +222,8 @@ def latest(folder: Path, models: Models) -> Path | None:
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
     outline = _outline(checkpoint)
+    if "extra_state" in outline:
+        return "an older version of synmask saved it, by fairseq's trainer"
     history = outline.get("history")
     if not isinstance(history, list):
         return "it is no checkpoint of a training"
@@ -240,10 +242,9 @@ def _of_this_training(folder: Path, saved: Mapping[str, Any]) -> bool:
 
 
 def _outline(checkpoint: Path) -> dict[str, Any]:
-    """The parts of a state to resume from besides weights: "history", "stamp", …; none if it is no state."""
+    """A state to resume from without the values of its weights; empty if the file is none."""
     state = read(checkpoint, "meta")
-    extra = state.get("extra_state") if isinstance(state, dict) else None
-    return extra if isinstance(extra, dict) else {}
+    return state if isinstance(state, dict) else {}
 
 
 def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
@@ -269,12 +270,18 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
 
 
 def retire(folder: Path, model: Path, final: str) -> None:
-    """Remove the checkpoints in `folder`, but keep a copy of the `model` made from them, as `final`.
+    """Remove the checkpoints in `folder`, but keep the `model` made from them as `final`, too.
 
-    It is no link: what happens to one of the two files must not happen to the other.
+    It is a hard link where the file system has them, since models are large. All files here are written anew
+    and renamed, so that one of the two stays when the other is made again or removed.
     """
-    with renamed(folder / final) as temporary:
-        shutil.copyfile(model, temporary)
+    kept = folder / final
+    if not (kept.exists() and kept.samefile(model)):
+        with renamed(kept) as temporary:
+            try:
+                os.link(model.resolve(), temporary)
+            except OSError:  # such as another file system, or one without links
+                shutil.copyfile(model, temporary)
     for path in folder.glob("*.pt"):
         if path.name not in (final, FINISHED):
             path.unlink()

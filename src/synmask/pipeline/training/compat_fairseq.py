@@ -1,6 +1,6 @@
 """fairseq 0.12.2 on a current Python and torch. Import this module before fairseq.
 
-fairseq's last release is of 2022. Four things need a change:
+fairseq's last release is of 2022. Three things need a change:
 - Python 3.11 and later refuse its dataclasses, whose defaults are instances of unhashable classes
   (https://github.com/facebookresearch/fairseq/issues/5012). While fairseq is imported, such classes are made
   hashable by identity.
@@ -8,7 +8,6 @@ fairseq's last release is of 2022. Four things need a change:
   (https://github.com/facebookresearch/fairseq/issues/5610). This class is registered with torch as safe.
 - The destructors of its data sets fail, too, if a file cannot be opened, and Python prints that (no issue of
   fairseq's has it). They only close what closes by itself, so they are removed.
-- No call ends the threads in which it prepares the next batches (nor has this an issue): `ending_readers`.
 
 Tried with Python 3.11, torch 2.13 and hydra 1.3. Another fairseq is imported as it is.
 tests/training/test_compat_fairseq.py fails when fairseq no longer needs this.
@@ -19,10 +18,8 @@ import contextlib
 import dataclasses
 import inspect
 import logging
-import queue
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -70,13 +67,10 @@ def _keep_root_logger() -> Iterator[None]:
 def _import_fairseq() -> None:
     with warnings.catch_warnings(), _keep_root_logger():
         warnings.simplefilter("ignore")
-        import fairseq.checkpoint_utils
         import fairseq.data
         import fairseq.models.transformer
-        import fairseq.options
         import fairseq.sequence_generator
-        import fairseq.tasks.translation
-        import fairseq.trainer  # noqa: F401
+        import fairseq.tasks.masked_lm  # noqa: F401
 
 
 def _silence() -> None:
@@ -85,8 +79,6 @@ def _silence() -> None:
         warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
     # matched by text, because hydra names the caller's line
     warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
-    # training/loop.py reports it in one line
-    logging.getLogger("fairseq.nan_detector").setLevel(logging.ERROR)
 
 
 def _remove_destructors() -> None:
@@ -94,26 +86,6 @@ def _remove_destructors() -> None:
     for kind in (dataset, dataset.Index):
         if "__del__" in vars(kind):  # absent if a process imports this module again
             del kind.__del__
-
-
-@contextlib.contextmanager
-def ending_readers() -> Iterator[None]:
-    """When the block ends, end the threads in which fairseq prepares the next batches.
-
-    One that is in torch when Python ends would abort the process: torch then asks for the interpreter's lock
-    in C++ that no exception may leave.
-    """
-    from fairseq.data.iterators import BackgroundConsumer
-
-    try:
-        yield
-    finally:
-        for thread in threading.enumerate() if IS_TRIED else ():
-            if isinstance(thread, BackgroundConsumer):
-                thread._max_len = 0  # the batch that it prepares is its last
-                while thread.is_alive():
-                    with contextlib.suppress(queue.Empty):
-                        thread._queue.get(timeout=0.01)  # it may wait for room
 
 
 if IS_TRIED:

@@ -1,45 +1,31 @@
-"""The training loop around fairseq's trainer: it saves, stops and resumes without changing the result."""
+"""The loop around `update`: it saves, stops and resumes a training without changing the result."""
 
 import csv
-import logging
-import re
-import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import utils
-from fairseq.data import iterators
-from fairseq.logging import metrics
-from fairseq.trainer import Trainer
-from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.pipeline.arguments import TrainingOptions
-from synmask.pipeline.files import (
-    TryAgain,
-    UserError,
-    machine_fault,
-    named_reads,
-    sha256,
-    write_json,
-    writing,
-)
+from synmask.pipeline.files import TryAgain, UserError, sha256, write_json, writing
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.record import new_run, training_digest
-from synmask.pipeline.training import checkpoints
-from synmask.pipeline.training.compat_fairseq import ending_readers
+from synmask.pipeline.training import checkpoints, torch_files
+from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.losses import Sums, add, means
 from synmask.pipeline.training.memory import Peaks, save_memory
 from synmask.pipeline.training.progress import Log, Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
-from synmask.pipeline.training.trainer import join, leave
+from synmask.pipeline.training.update import Learner, update
+from synmask.pipeline.training.workers import start as start_workers
 from synmask.processor import CPU
 
 TRUNCATED = (
@@ -96,7 +82,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             print(f"{run}: all {stage.epochs} epochs are done; {again}", file=sys.stderr)
         else:
             start = checkpoints.latest(folder, stage.models)
-            shared = Stop(processes), Peaks(processes + 1)
+            shared = Stop(), Peaks(processes + 1)
             job = _Job(stage, run, folder, training, processes, start, *shared, check_lock, stamp, left_out)
         done = before or _train(job)
         _write_history(run, done["history"])
@@ -145,45 +131,20 @@ def _write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 def _run_workers(job: _Job) -> None:
     if job.processes == 1:
         with bus_error_says(f"{job.run}: {TRUNCATED}"):
-            return _worker(0, None, job)
+            return _work(0, job)
     job.peaks.note(job.processes)  # this process, which only waits
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    try:
-        torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", job), nprocs=job.processes)
-    except ProcessExitedException as error:
-        if error.signal_name == "SIGBUS":
-            raise UserError(f"{job.run}: {TRUNCATED}") from None
-        ending = error.signal_name or f"exit code {error.exit_code}"
-        raise UserError(
-            f"{job.run}: worker {error.error_index} ended with {ending} (SIGKILL is often too little memory: "
-            "resources.mem_mb); the same command resumes from the last checkpoint"
-        ) from None
-    except ProcessRaisedException as error:
-        if fault := re.search(r"\.(UserError|TryAgain): (.+)", str(error)):
-            raise (TryAgain if fault[1] == "TryAgain" else UserError)(fault[2]) from None
-        raise
+    start_workers(_work_and_listen, job.processes, (job,), str(job.run), TRUNCATED)
 
 
-def _worker(rank: int, init_method: str | None, job: _Job) -> None:
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # it would print pages on GPU memory
-    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
+def _work_and_listen(rank: int, job: _Job) -> None:
+    with job.stop.listening():
+        _work(rank, job)
+
+
+def _work(rank: int, job: _Job) -> None:
     torch.set_num_threads(job.training.threads)
     save_memory()
-    cfg = job.stage.config(job.checkpoints, job.processes)
-    if init_method is None:
-        return _Loop(job.stage.trainer(cfg), job, rank).run()
-    try:
-        with job.stop.listening():
-            join(cfg, rank, init_method)
-            _Loop(job.stage.trainer(cfg), job, rank).run()
-            leave()
-    except Exception as error:
-        if line := machine_fault(error):  # a worker can send only text to its parent
-            raise UserError(line) from None
-        raise
+    _Loop(job, rank).run()
 
 
 class _Stopped(Exception):
@@ -193,153 +154,140 @@ class _Stopped(Exception):
 class _Loop:
     """Epochs: train, validate, save, report.
 
-    Checkpoints contain no state of random generators, since none outlives an update: fairseq seeds torch
-    from seed and update before each update, batches are shuffled from seed and epoch, and masks are drawn
-    from seed, epoch and sentence (translation/dataset.py).
+    Checkpoints contain no state of random generators, since none outlives an update: `update` seeds torch
+    from seed and update, batches are shuffled from seed and epoch, and masks are drawn from seed, epoch and
+    sentence (translation/dataset.py).
     """
 
-    def __init__(self, trainer: Trainer, job: _Job, rank: int) -> None:
-        self.trainer, self.job, self.stage, self.rank = trainer, job, job.stage, rank
-        self.master = trainer.is_data_parallel_master
+    def __init__(self, job: _Job, rank: int) -> None:
+        self.job, self.stage, self.rank = job, job.stage, rank
+        stage, processes = job.stage, job.processes
+        self.master = rank == 0
         self.log = Log(job.run, self.master)
+        self.train, self.valid = (
+            Batches(stage.examples(split), stage.limits(split), stage.seed, rank, processes)
+            for split in ("train", "valid")
+        )
+        torch.manual_seed(stage.seed)
+        self.learner = Learner(
+            stage.model(),
+            stage.loss(),
+            stage.settings.training,
+            stage.schedule(),
+            stage.seed,
+            adam_eps=stage.adam_eps,
+            batches=stage.batches,
+            workers=processes,
+            filler=self.train.first() if processes > 1 else None,
+        )
+        self.share = stage.batches // processes  # batches of an update that are this worker's
         self.history: list[dict[str, Any]] = []
         self.attempts: list[dict[str, Any]] = []  # before this call
-        self.update_freq = trainer.cfg.optimization.update_freq[0]
-        self.updates = 0  # since this call started
         self.saved = time.monotonic()
         self.commit = commit()  # of the code that runs: files may change while it does
         self.board: Any = None
 
     def run(self) -> None:
-        batches, partial = self._start()
+        partial = self._resume()
         if self.job.training.tensorboard and self.master:
             from synmask.pipeline.training.board import Board  # imported here: few trainings write it
 
-            self.board = Board(self.job.run, self.trainer.get_num_updates())
-        with ending_readers(), suppress(_Stopped):
+            self.board = Board(self.job.run, self.learner.updates)
+        with suppress(_Stopped):
             for epoch in range(len(self.history) + 1, self.stage.epochs + 1):
-                self.history.append(self._epoch(batches, epoch, partial))
+                stopping = self._epoch(epoch, partial or {"totals": {}, "batches": 0, "seconds": 0.0})
                 partial = None
-                self._save_epoch(batches, epoch)
-                # An epoch may be a single update
-                if epoch < self.stage.epochs and self.job.stop.due(self.updates, self.master):
-                    raise _Stopped
+                self._save_epoch(epoch)
+                if stopping and epoch < self.stage.epochs:  # an epoch may be a single update
+                    return
             if self.master:
                 self._finish()
 
-    def _start(self) -> tuple[iterators.EpochBatchIterator, dict[str, Any] | None]:
-        """Load the checkpoint, if there is one → batches, and the state of an unfinished epoch."""
+    def _resume(self) -> dict[str, Any] | None:
+        """Load the checkpoint, if there is one → the state of an unfinished epoch."""
         if self.job.start is None:
-            return self.trainer.get_train_iterator(1), None
-        with named_reads(self.job.start):
-            state = self.trainer.load_checkpoint(str(self.job.start))
-        self.history, self.attempts = state["history"], state.get("attempts", [])
-        epoch, partial = len(self.history) + 1, state["partial"]
-        update = self.trainer.get_num_updates() if partial else None
-        self.log.resuming(epoch, self.stage.epochs, update)
-        batches = self.trainer.get_train_iterator(epoch)
-        if partial:
-            # Workers take turns within an update, so its batches do not depend on their number.
-            updates = partial["batches"] // (self.job.processes * self.update_freq)
-            batches.load_state_dict(
-                {"version": 2, "epoch": epoch, "iterations_in_epoch": updates * self.update_freq}
-            )
-        return batches, partial
+            return None
+        state = torch_files.read(self.job.start)
+        self.learner.load(state)
+        self.history, self.attempts, partial = state["history"], state["attempts"], state["partial"]
+        self.log.resuming(len(self.history) + 1, self.stage.epochs, self.learner.updates if partial else None)
+        return partial
 
-    def _epoch(
-        self, batches: iterators.EpochBatchIterator, epoch: int, partial: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        started = time.perf_counter() - (partial["seconds"] if partial else 0.0)
-        self.trainer.begin_epoch(epoch)
-        groups = iterators.GroupedIterator(batches.next_epoch_itr(), self.update_freq)
-        progress = Progress(self.log.say, epoch, self.stage.epochs, len(groups), self.history, started)
-        with metrics.aggregate(new_root=True) as totals:
-            if partial:
-                totals.load_state_dict(partial["totals"])
-            for samples in groups:
-                self._step(samples)
-                progress.show(totals, groups.n)
-                if self.board:
-                    self.board.update(self.trainer, totals, started)
-                if groups.has_next():
-                    self._save_or_stop(batches, totals, started)
-        train = totals.get_smoothed_values()
+    def _epoch(self, epoch: int, partial: dict[str, Any]) -> bool:
+        """Train, validate and add a row to the history → whether a signal came that asks to stop."""
+        started = time.perf_counter() - partial["seconds"]
+        totals, stopping = {**partial["totals"]}, False
+        done = partial["batches"] // self.stage.batches  # so they do not depend on the number of workers
+        count, updates = self.train.updates(epoch, self.share, done)
+        progress = Progress(self.log.say, epoch, self.stage.epochs, count, self.history, started)
+        with closing(updates):
+            for number, batches in enumerate(updates, start=done + 1):
+                sums = self._update(batches)
+                stopping = bool(sums.pop("stop"))
+                add(totals, sums)
+                if totals:  # the first updates may overflow in fp16
+                    progress.show(totals, number)
+                if totals and self.board:
+                    self.board.update(self.learner, totals, started)
+                if number < count:
+                    self._save_or_stop(number, totals, started, stopping)
         seconds = time.perf_counter() - started
-        losses = self.stage.losses(self.trainer, train)
-        self.trainer.lr_step(epoch, losses["valid_loss"])
         row = {
             "epoch": epoch,
-            "updates": self.trainer.get_num_updates(),
-            **losses,
-            "tokens_per_second": round(float(totals["ntokens"].sum) / seconds, 1),
+            "updates": self.learner.updates,
+            **self.stage.losses(self.learner, self.valid, means(totals), epoch),
+            "tokens_per_second": round(float(totals["ntokens"]) / seconds, 1),
             "seconds": round(seconds, 2),
         }
         progress.end(row, self.stage.judged(row))
         if self.board:
-            self.board.epoch(self.trainer, row)
-        return row
+            self.board.epoch(self.learner, row)
+        self.history.append(row)
+        return stopping
 
-    def _step(self, samples: list[dict]) -> None:
-        self.updates += 1
+    def _update(self, batches: list[dict[str, Any]]) -> Sums:
         self.job.peaks.note(self.rank)
-        # A worker with one batch less has an empty one, after which fairseq counts none of its tokens
-        samples = [batch for batch in samples if batch] or samples[:1]
         try:
-            self.trainer.train_step(samples, raise_oom=True)  # else fairseq skips the batch
-        except Exception as error:
-            # fairseq then repeats the batch under hooks, which may fail by themselves: today's torch raises
-            # StopIteration for a module that returns lists
-            if not any(isinstance(one, FloatingPointError) for one in (error, error.__context__)):
-                raise
-            (self.job.checkpoints / "crash.pt").unlink(missing_ok=True)
-            update = self.trainer.get_num_updates()
+            return update(self.learner, batches, self.job.stop.requested)
+        except FloatingPointError:
             raise UserError(
-                f"{self.job.run}: the loss is no longer finite at update {update}; lower training.lr or "
-                "lengthen training.warmup_updates"
+                f"{self.job.run}: the loss is no longer finite at update {self.learner.updates}; lower "
+                "training.lr or lengthen training.warmup_updates"
             ) from None
 
-    def _save_or_stop(
-        self, batches: iterators.EpochBatchIterator, totals: metrics.MetersDict, started: float
-    ) -> None:
-        """Within an epoch: save when it is time, and stop if a signal has requested it."""
-        stop = self.job.stop.due(self.updates, self.master)
+    def _save_or_stop(self, updates: int, totals: Sums, started: float, stopping: bool) -> None:
+        """After so many updates of an epoch: save when it is time, and stop if a signal has requested it."""
         late = time.monotonic() - self.saved > self.job.training.checkpoint_minutes * 60
-        if self.master and (stop or late):
-            # Only sums and counts: fairseq's clocks mean nothing in another process.
-            sums = [meter for meter in totals.state_dict() if meter[2] == "AverageMeter"]
-            seen = batches.iterations_in_epoch * self.job.processes
+        if self.master and (stopping or late):
             seconds = time.perf_counter() - started
-            self._save(batches, {"totals": sums, "batches": seen, "seconds": seconds})
-        if stop:
+            batches = updates * self.stage.batches
+            self._save({"totals": {**totals}, "batches": batches, "seconds": seconds})
+        if stopping:
             raise _Stopped
 
-    def _save_epoch(self, batches: iterators.EpochBatchIterator, epoch: int) -> None:
+    def _save_epoch(self, epoch: int) -> None:
         if not self.master:
             return
         if epoch in self.stage.models(self.history):
             model = {
                 name: value.cpu()
-                for name, value in self.trainer.get_model().state_dict().items()
+                for name, value in self.learner.model.state_dict().items()
                 if not name.endswith("_float_tensor")  # uninitialised memory; only its type is used
             }
             self.job.check_lock()
             checkpoints.save_epoch(self.job.checkpoints, epoch, model, self.job.stamp)
         _write_history(self.job.checkpoints, self.history)  # before the state: with it, the last row is there
-        self._save(batches, None)
+        self._save(None)
         # keep those that previous.pt needs, too, in case last.pt is damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
 
-    def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
+    def _save(self, partial: dict[str, Any] | None) -> None:
         """Write last.pt: all that resuming needs. It is the same in every worker."""
         self.job.check_lock()
-        self.trainer.consolidate_optimizer()  # fairseq requires this before state_dict()
-        state = utils.move_to_cpu(self.trainer.state_dict())
-        state["extra_state"] |= {
-            "metrics": {},  # fairseq's own; nothing reads them
-            "train_iterator": batches.state_dict(),
+        state = self.learner.state() | {
             "history": self.history,
-            "partial": utils.move_to_cpu(partial),
+            "partial": partial,
             "attempts": [*self.attempts, self._attempt()],
             "stamp": self.job.stamp,
         }
@@ -349,7 +297,7 @@ class _Loop:
     def _attempt(self) -> dict[str, Any]:
         """The progress of this call, its code, and its memory."""
         self.job.peaks.note(self.rank)
-        return {"updates": self.trainer.get_num_updates(), "commit": self.commit, **self.job.peaks.total()}
+        return {"updates": self.learner.updates, "commit": self.commit, **self.job.peaks.total()}
 
     def _finish(self) -> None:
         attempts = [*self.attempts, self._attempt()]
@@ -357,7 +305,7 @@ class _Loop:
         speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
         induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that use it
         summary = {
-            "parameters": sum(p.numel() for p in self.trainer.get_model().parameters()),
+            "parameters": sum(p.numel() for p in self.learner.model.parameters()),
             "train_seconds": round(seconds, 1),
             "tokens_per_second": round(speed, 1),
             "updates": self.history[-1]["updates"],
@@ -369,10 +317,10 @@ class _Loop:
             "operators": None if torch.cuda.is_available() else asdict(CPU),  # they affect last bits
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
-            "accumulated_batches": self.update_freq,
+            "accumulated_batches": self.share,
             "attempts": attempts,
             **{what: max(attempt[what] for attempt in attempts) for what in ("memory", "gpu_memory")},
-            "distribution": induction and induction.implementation(self.trainer.device),  # affects last bits
+            "distribution": induction and induction.implementation(self.learner.device),  # affects last bits
             "versions": versions(),
             "commit": self.commit,
         }

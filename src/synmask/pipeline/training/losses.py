@@ -1,15 +1,14 @@
-"""Masked tokens, and sums for fairseq's meters: parts of all training objectives."""
+"""Masked tokens, and the sums that losses log: parts of all training objectives."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
-from fairseq import utils
-from fairseq.criterions import FairseqCriterion
 from fairseq.data import data_utils
-from fairseq.logging import metrics
 from torch import Tensor
+
+Sums = dict[str, Any]  # numbers and tensors () by their names
 
 
 def draw_mask(random: np.random.Generator, length: int, rate: float) -> Tensor:
@@ -31,29 +30,18 @@ def collate_masked(
     return positions, data_utils.collate_tokens(unmasked, pad, left_pad=left_pad).view(-1)[positions]
 
 
-class LoggedLoss(FairseqCriterion):
-    """A criterion that logs sums; fairseq's meters get their means over all workers.
+def add(totals: Sums, sums: Sums) -> None:
+    """Add sums to the totals of an epoch, tensors in float64."""
+    for name, value in sums.items():
+        value = value.double() if torch.is_tensor(value) else value
+        totals[name] = totals[name] + value if name in totals else value
 
-    `losses` are divided by the sample size, and mlm_loss by the number of masked tokens, if there are any.
-    """
 
-    losses: ClassVar[tuple[str, ...]]
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Pass the means and the number of tokens to the meters."""
-
-        def total(key: str) -> Any:
-            return sum(log.get(key, 0) for log in logging_outputs)
-
-        size, masked = total("sample_size"), utils.item(total("masked"))
-        for loss in cls.losses:
-            metrics.log_scalar(loss, total(loss) / max(1, size), size)  # 0: nothing was masked
-        metrics.log_scalar("ntokens", total("ntokens"), 1)
-        if masked:
-            metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """True: the logged values are sums, so workers exchange one number each."""
-        return True
+def means(sums: Sums) -> dict[str, float]:
+    """The losses ("loss", "nll_loss", …) per unit of the sample size; mlm_loss per masked token, if any."""
+    values = {name: float(value) for name, value in sums.items()}
+    size, masked = max(1.0, values["sample_size"]), values.get("masked", 0.0)
+    found = {
+        name: value / size for name, value in values.items() if name.endswith("loss") and name != "mlm_loss"
+    }
+    return found | ({"mlm_loss": values["mlm_loss"] / masked} if masked else {})

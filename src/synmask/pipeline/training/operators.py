@@ -5,9 +5,7 @@ from inspect import unwrap
 from typing import Any
 
 import torch
-from fairseq import optim
 from fairseq.modules import FairseqDropout, MultiheadAttention
-from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from torch import Tensor, nn
 
 from synmask import bf16
@@ -123,38 +121,15 @@ class _CrossEntropy(torch.autograd.Function):
         return result.mul_(grad).to(ctx.kind), None, None, None
 
 
-class _AdamW(torch.optim.AdamW):
-    """torch's, without the wrappers that load torch.compile: they take 0.15 GB and more than a second."""
+class AdamW(torch.optim.AdamW):
+    """torch's, without the wrappers that load torch.compile: they take 0.15 GB and more than a second.
+
+    It differs from fairseq's Adam (decoupled weight decay) in one point: fairseq adds ε to √v, torch to
+    √v̂ = √v / √(1 - β2^t) (Kingma and Ba 2015, end of section 2).
+    """
 
     step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
     add_param_group = unwrap(torch.optim.AdamW.add_param_group)
     load_state_dict = unwrap(torch.optim.AdamW.load_state_dict)
     state_dict = unwrap(torch.optim.AdamW.state_dict)
     zero_grad = unwrap(torch.optim.AdamW.zero_grad)
-
-
-@optim.register_optimizer("fused_adam", dataclass=FairseqAdamConfig)
-class FusedAdam(FairseqAdam):
-    """fairseq's Adam (decoupled weight decay) with torch's fused kernel.
-
-    They differ in one point: fairseq adds ε = adam_eps to √v, torch to √v̂ = √v / √(1 - β2^t) (Kingma and
-    Ba 2015, end of section 2).
-    """
-
-    def __init__(self, cfg: Any, params: list[nn.Parameter]) -> None:
-        optim.FairseqOptimizer.__init__(self, cfg)
-        self._optimizer = _AdamW(params, fused=True, **self.optimizer_config)
-
-    # Two of fairseq's loops over parameters as one call each: on a GPU, calls bound a small model's step.
-
-    def multiply_grads(self, c: float | Tensor) -> None:
-        """Multiply all gradients by `c`, one number."""
-        if grads := [p.grad for p in self.params if p.grad is not None]:
-            torch._foreach_mul_(grads, c)
-
-    def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
-        """Scale gradients down to the norm `max_norm` (0: never) → their norm before."""
-        norm = nn.utils.get_total_norm([p.grad for p in self.params if p.grad is not None])
-        if max_norm > 0:
-            nn.utils.clip_grads_with_norm_(self.params, max_norm, norm)
-        return norm

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from synmask.pipeline.training.losses import Sums, means
+
 
 @dataclass(frozen=True)
 class Log:
@@ -52,7 +54,7 @@ class Progress:
     def earlier(self) -> float:
         return sum(row["seconds"] for row in self.history)
 
-    def show(self, totals: Any, step: int) -> None:
+    def show(self, totals: Sums, step: int) -> None:
         now = time.perf_counter()
         if now - self.last > self.INTERVAL:
             self.last = now
@@ -60,8 +62,8 @@ class Progress:
             left = (self.earlier + now - self.started) * (self.epochs / done - 1)
             self.say(
                 f"epoch {self.epoch}/{self.epochs}  batch {step}/{self.steps}  "
-                f"loss {totals['loss'].avg:.3f}  "
-                f"{float(totals['ntokens'].sum) / (now - self.started):,.0f} tokens/s  "
+                f"loss {means(totals)['loss']:.3f}  "
+                f"{float(totals['ntokens']) / (now - self.started):,.0f} tokens/s  "
                 f"{_duration(left)} left"
             )
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq.logging import metrics
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig
+from fairseq.data import FairseqDataset
+from torch import nn
 
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.training.batches import Batches, Limits
+from synmask.pipeline.training.schedules import Schedule
+from synmask.pipeline.training.update import Learner, Loss
 
 History = Sequence[Mapping[str, Any]]  # one row per epoch
 
@@ -54,15 +56,34 @@ class Stage(ABC):
         """The training and validation data, which are a part of the training's stamp."""
 
     @abstractmethod
-    def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        """The settings as fairseq's configuration; `checkpoints`: this training's folder."""
+    def model(self) -> nn.Module:
+        """The model at its start, drawn by torch's generator."""
 
     @abstractmethod
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        """fairseq's trainer with the stage's task, model and criterion, and its data loaded."""
+    def loss(self) -> Loss:
+        """The training objective."""
 
     @abstractmethod
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+    def schedule(self) -> Schedule:
+        """The learning rate."""
+
+    @property
+    def adam_eps(self) -> float:
+        """Adam's ε."""
+        return 1e-8
+
+    @abstractmethod
+    def examples(self, split: str) -> FairseqDataset:
+        """The data of "train" or "valid"."""
+
+    @abstractmethod
+    def limits(self, split: str) -> Limits:
+        """How the examples of a split make batches."""
+
+    @abstractmethod
+    def losses(
+        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    ) -> dict[str, Any]:
         """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …),
         with the same keys after each."""
 
@@ -95,12 +116,3 @@ class Stage(ABC):
             record: the contents of train.json, which is written afterwards.
         """
         return
-
-
-def valid_means(trainer: Trainer) -> Mapping[str, Any]:
-    """The means that the criterion logs on the validation data."""
-    batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
-    with metrics.aggregate(new_root=True) as totals:
-        for sample in batches:
-            trainer.valid_step(sample)
-    return totals.get_smoothed_values()

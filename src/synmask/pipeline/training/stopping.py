@@ -13,19 +13,19 @@ class Stop:
     """A request to stop, in memory that all workers of this machine share.
 
     A signal may reach one worker or all, at different times, but all must stop after the same update:
-    otherwise the others would wait forever to exchange gradients with a worker that has stopped. When the
-    first worker notices the request after update s, it chooses update s + 1. No worker passes the exchange of
-    gradients in s + 1 before the first worker has entered it, so all read the choice in time.
+    otherwise the others would wait forever to exchange gradients with a worker that has stopped. So each
+    update sums the requests over all workers.
     """
 
     SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)  # the last: CPU time is up
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self) -> None:
         self.parent = os.getpid()
-        context = multiprocessing.get_context("spawn")
-        self.signal = context.RawValue("i", 0)  # the signal that came; 0: none
-        self.update = context.RawValue("q", 0)  # the update to stop after; 0: not chosen yet
+        self.signal = multiprocessing.get_context("spawn").RawValue("i", 0)  # the signal that came; 0: none
+
+    def requested(self) -> bool:
+        """Whether a signal has come to a process of this machine."""
+        return bool(self.signal.value)
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -40,12 +40,6 @@ class Stop:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-    def due(self, update: int, first: bool) -> bool:
-        """Whether to stop after `update`, counted from 1 in all workers; `first` is true in one of them."""
-        if first and self.signal.value and not self.update.value:
-            self.update.value = update + (self.workers > 1)
-        return 0 < self.update.value <= update
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self.parent and os.getppid() != self.parent:

@@ -13,6 +13,7 @@ from synmask.pipeline.config.base import Tokeniser, sides
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, read_lines, read_object
 from synmask.pipeline.record import check_training, read_run, training_digest
+from synmask.pipeline.stamps import Training
 from synmask.pipeline.text.bpe import frequent, splitter_of
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, retire, trained
 from synmask.pipeline.training.lock import locked
@@ -76,19 +77,22 @@ def average(run: Path, last: int, training: str | None = None) -> dict[str, torc
         training: the `training_digest` of that training, which the average kept by `retire` must carry.
 
     Raises:
-        UserError: neither exists, or a file is damaged or of another training.
+        UserError: neither exists, one of the models is missing, or a file is damaged or of another training.
     """
     checkpoints, again = trained(run), f"delete {run}/train.json and rerun to train again"
     names = os.listdir(checkpoints) if checkpoints.exists() else []
     numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
     kept = checkpoints / average_file(last)
-    if len(numbers) < last:
+    final = Training(checkpoints, {}).epochs or max(numbers, default=0)
+    in_a_row = last == 1 or numbers == [*range(final - last + 1, final + 1)]  # one may be the best of all
+    if len(numbers) < last or not in_a_row:
         if kept.exists():
             saved = load(kept, again)
             if training != saved.get("training", training):
                 raise UserError(f"{kept}: the average of another training; move it away, then {again}")
             return saved["model"]
-        raise UserError(f"{checkpoints}: {len(numbers)} epochs there, {last} to average; {again}")
+        there = f"epochs {', '.join(map(str, numbers))} of {final}" if numbers else "no epochs"
+        raise UserError(f"{checkpoints}: {there} are there, the last {last} are to be averaged; {again}")
     mean: dict[str, torch.Tensor] = {}
     for number in numbers:
         for name, value in epoch_model(checkpoints / f"epoch{number}.pt", again).items():

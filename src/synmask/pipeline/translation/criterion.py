@@ -1,39 +1,35 @@
 """The training objective: translation loss, mixed with masked-language-model and guide losses."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.operators import smoothed_cross_entropy
 
 
-class MixedLoss(LoggedLoss):
+@dataclass(frozen=True)
+class MixedLoss:
     """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss): docs/method.md, "The objective".
 
-    L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
-    of target tokens. Where nothing is masked, as in validation, the loss is L_MT. Logged in nats per token.
+    L_MT is summed over target tokens, L_MLM over masked tokens; an update divides both by the number of
+    target tokens. Where nothing is masked, as in validation, the loss is L_MT. Logged in nats per token.
+
+    Attributes:
+        pad: the target's padding symbol; mlm_weight: λ.
     """
 
-    losses = ("loss", "nll_loss")
+    pad: int
+    label_smoothing: float
+    mlm_weight: float
 
-    def __init__(self, task: Any, label_smoothing: float, mlm_weight: float) -> None:
-        super().__init__(task)
-        self.label_smoothing = label_smoothing
-        self.mlm_weight = mlm_weight
-
-    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+    def __call__(self, model: nn.Module, sample: dict[str, Any]) -> tuple[Tensor, int, dict[str, Any]]:
         """→ loss (a sum), sample size (target tokens), sums to log (nats)."""
         output = model(**sample["net_input"])
         loss, nll = smoothed_cross_entropy(
-            output[0].flatten(0, 1), sample["target"].flatten(), self.label_smoothing, self.padding_idx
+            output[0].flatten(0, 1), sample["target"].flatten(), self.label_smoothing, self.pad
         )
-        log = {
-            "nll_loss": nll,
-            "ntokens": sample["ntokens"],
-            "nsentences": sample["nsentences"],
-            "sample_size": sample["ntokens"],
-        }
+        log = {"nll_loss": nll, "ntokens": sample["ntokens"]}
         # Both are always there: workers sum what they log in one buffer.
         if "mlm_logits" in output[1]:
             mlm, plain = smoothed_cross_entropy(output[1]["mlm_logits"], sample["masked_target"])
@@ -44,7 +40,7 @@ class MixedLoss(LoggedLoss):
                 loss = (1 - self.mlm_weight) * loss
             log |= {"mlm_loss": nll.new_zeros(()), "masked": 0}
         guide = model.encoder.guide
-        if self.training and guide is not None:
+        if model.training and guide is not None:
             extra = guide.loss(output[1]["loss_inputs"])
             loss = loss if extra is None else loss + extra
         log["loss"] = loss.data

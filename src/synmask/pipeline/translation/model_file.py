@@ -11,7 +11,7 @@ from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines
 from synmask.pipeline.record import NO_RUN, Run, check_owner, names, owned
 from synmask.pipeline.training.torch_files import load, save
-from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
+from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 ZIP = b"PK\x03\x04"  # how each file of torch.save begins
@@ -106,11 +106,11 @@ def _built(saved: dict[str, Any], fault: str) -> Loaded:
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
-        cfg, templates = task_config(Path(), text.source, text.target), None
+        templates = None
         if settings.system.templated:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
-        task = GuidedTranslation(cfg, *dictionaries, settings, template_dictionary=templates)
-        model = task.build_model(transformer_config(settings))
+        task = GuidedTranslation(*dictionaries, settings, template_dictionary=templates)
+        model = task.build_model()
         model.load_state_dict({**saved["model"]})  # a copy, since fairseq adds keys
     except Exception as error:  # another file's contents can raise anything
         if machine_fault(error):

@@ -1,8 +1,7 @@
-"""fairseq's translation task with our data set and the models that the settings describe."""
+"""Translation: the data set, the model that the settings describe, and its configuration for fairseq."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from fairseq.models.transformer.transformer_config import (
     EncDecBaseConfig,
     TransformerConfig,
 )
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
@@ -26,13 +24,11 @@ from synmask.pipeline.translation.transformer import GuidedTransformer
 PARSER_ANNOTATIONS = frozenset({"heads", "distances"})  # annotations that come from a parser
 
 
-class GuidedTranslation(TranslationTask):
+class GuidedTranslation:
     """Translation by a Transformer whose encoder self-attention may be guided by syntax.
 
     Args:
-        cfg: fairseq's task configuration (`data`, `source_lang`, `target_lang`).
         template_dictionary: the symbols of templates, if the system reads them; else None.
-        templates: split → file of its templates, one line per pair.
 
     Attributes:
         needs: names of the annotations that batches have.
@@ -41,46 +37,48 @@ class GuidedTranslation(TranslationTask):
 
     def __init__(
         self,
-        cfg: Any,
         source: Dictionary,
         target: Dictionary,
         settings: RunSettings,
         seed: int = 1,
         template_dictionary: Dictionary | None = None,
-        templates: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        super().__init__(cfg, source, target)
+        self.src_dict = self.source_dictionary = source
+        self.tgt_dict = self.target_dictionary = target
         self.settings = settings
         self.seed = seed
         self.template_dictionary = template_dictionary
-        self.templates = templates
         system = settings.system
         self.mixes = system.mixes
         self.needs = frozenset({"template"}) if system.templated else system.guide_options.needs
 
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
+    def build_model(self) -> GuidedTransformer:
+        """The model at its start."""
         system = self.settings.system
-        return model_class(system.guide).build(cfg, self, system)
+        return model_class(system.guide).build(transformer_config(self.settings), self, system)
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Read a split from the folder of binarised data.
+    def pairs(
+        self, data: Path, split: str, source: str, target: str, templates: Path | None = None
+    ) -> AnnotatedPairs:
+        """A split of the folder `data` of binarised text.
+
+        Args:
+            templates: the file of the split's templates, one line per pair, if the system reads them.
 
         Raises:
             UserError: a file is missing or damaged, or the files do not belong together.
         """
-        source, target = self.cfg.source_lang, self.cfg.target_lang
-        prefix = Path(self.cfg.data) / f"{split}.{source}-{target}"
+        prefix = data / f"{split}.{source}-{target}"
         sides = ((source, self.src_dict), (target, self.tgt_dict))
-        pairs = [read_binary(Path(f"{prefix}.{language}"), dictionary) for language, dictionary in sides]
-        if len(pairs[0]) != len(pairs[1]):
+        texts = [read_binary(Path(f"{prefix}.{language}"), dictionary) for language, dictionary in sides]
+        if len(texts[0]) != len(texts[1]):
             raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
-        syntax = templates = None
+        syntax = symbols = None
         if self.parsed:
-            syntax = Annotations(prefix.with_name(f"syntax.{split}.{source}.npy"), pairs[0].sizes)
-        if self.template_dictionary is not None:
-            path, seed = self.templates[split], {"seed": self.seed}
-            templates = read_templates(path, self.template_dictionary, len(pairs[0]), seed)
-        self.datasets[split] = self._pairs(*pairs, syntax, templates, training=split == "train")
+            syntax = Annotations(data / f"syntax.{split}.{source}.npy", texts[0].sizes)
+        if templates is not None:
+            symbols = read_templates(templates, self.template_dictionary, len(texts[0]), {"seed": self.seed})
+        return self._pairs(*texts, syntax, symbols, training=split == "train")
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -127,11 +125,6 @@ class GuidedTranslation(TranslationTask):
             mask_rate=system.mask_rate if training else 0.0,
             seed=self.seed,
         )
-
-
-def task_config(data: Path, source: str, target: str) -> TranslationConfig:
-    """fairseq's configuration of the task."""
-    return TranslationConfig(data=str(data), source_lang=source, target_lang=target)
 
 
 def transformer_config(settings: RunSettings) -> TransformerConfig:

@@ -6,25 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
-from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig
 from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
+from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.stage import History, Stage, valid_means
-from synmask.pipeline.training.trainer import fairseq_config
+from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
+from synmask.pipeline.training.stage import History, Stage
+from synmask.pipeline.training.update import Learner, validate
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
+from synmask.pipeline.translation.task import GuidedTranslation
+from synmask.pipeline.translation.transformer import GuidedTransformer
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,13 @@ class Translation(Stage):
     templates: Mapping[str, Path]
 
     def _task(self) -> GuidedTranslation:
-        sides = (self.source, self.target)
-        words = [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
+        words = [read_dictionary(path) for path in self._dictionaries]
         symbols = read_dictionary(self.templates["dictionary"]) if self.templates else None
-        args = self.settings, self.seed, symbols, self.templates
-        return GuidedTranslation(task_config(self.data, *sides), *words, *args)
+        return GuidedTranslation(*words, self.settings, self.seed, symbols)
 
-    def _pairs(self, split: str) -> AnnotatedPairs:
-        task = self._task()
-        task.load_dataset(split)
-        return task.dataset(split)
+    @property
+    def _dictionaries(self) -> list[Path]:
+        return [self.data / f"dict.{language}.txt" for language in (self.source, self.target)]
 
     def check(self) -> dict[str, int]:
         if self.settings.system.templated and not self.templates:
@@ -66,10 +62,9 @@ class Translation(Stage):
                 f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
                 "lower training.average"
             )
-        longest = {"train": min(POSITIONS, self.settings.training.batch.tokens), "valid": POSITIONS}
         left_out = {}
-        for split, most in longest.items():
-            sizes = self._pairs(split).sizes.max(1)
+        for split in ("train", "valid"):
+            sizes, most = self.examples(split).sizes.max(1), self._longest(split)
             left_out[split] = int((sizes > most).sum())
             if left_out[split] == len(sizes):
                 raise UserError(
@@ -78,55 +73,63 @@ class Translation(Stage):
                 )
         return left_out
 
+    def _longest(self, split: str) -> int:
+        """The maximum number of sub-words a side: a pair to validate on may be larger than a batch."""
+        return min(POSITIONS, self.settings.training.batch.tokens) if split == "train" else POSITIONS
+
     def files(self) -> list[Path]:
         files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
         if self.settings.system.kind.reads:
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
-        return [*files, *self.templates.values()]
+        return [*files, *self._dictionaries, *self.templates.values()]
 
-    def config(self, checkpoints: Path, processes: int) -> DictConfig:
-        cfg = translation_config(
-            self.data, checkpoints, self.source, self.target, self.settings, self.seed, processes
-        )
-        # otherwise fairseq stops at a validation pair that is too long for the model or a batch
-        cfg.dataset.skip_invalid_size_inputs_valid_test = True
-        sizes = self._pairs("valid").sizes.max(1)
-        cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
-        return cfg
+    def model(self) -> GuidedTransformer:
+        return self._task().build_model()
 
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        torch.manual_seed(self.seed)
-        task = self._task()
-        model = task.build_model(cfg.model)
-        task.load_dataset("valid")
-        system = self.settings.system
-        loss = MixedLoss(task, self.settings.training.label_smoothing, system.mlm_weight)
-        return Trainer(cfg, task, model, loss)
+    def loss(self) -> MixedLoss:
+        smoothing, weight = self.settings.training.label_smoothing, self.settings.system.mlm_weight
+        return MixedLoss(self._task().tgt_dict.pad(), smoothing, weight)
 
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        valid = valid_means(trainer)
+    def schedule(self) -> Schedule:
+        training = self.settings.training
+        return inverse_sqrt(training.lr, training.warmup_updates, start=1e-7)
+
+    def examples(self, split: str) -> AnnotatedPairs:
+        return self._task().pairs(self.data, split, self.source, self.target, self.templates.get(split))
+
+    def limits(self, split: str) -> Limits:
+        longest, tokens = self._longest(split), self.settings.training.batch.tokens
+        if split == "valid":
+            sizes = self.examples(split).sizes.max(1)
+            tokens = max(tokens, int(sizes[sizes <= longest].max()))
+        return Limits((longest, longest), tokens)
+
+    def losses(
+        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    ) -> dict[str, Any]:
+        means = validate(learner, valid.in_order())
         return {
-            "train_loss": round(float(train["loss"]), 5),
-            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
-            "valid_loss": round(float(valid["loss"]), 5),
-            "valid_ppl": round(math.exp(min(float(valid["nll_loss"]), 50)), 4),
-            **self._bleu(trainer),
+            "train_loss": round(train["loss"], 5),
+            "mlm_loss": round(train["mlm_loss"], 5) if "mlm_loss" in train else "",
+            "valid_loss": round(means["loss"], 5),
+            "valid_ppl": round(math.exp(min(means["nll_loss"], 50)), 4),
+            **self._bleu(learner, valid.data, epoch),
         }
 
-    def _bleu(self, trainer: Trainer) -> dict[str, Any]:
+    def _bleu(self, learner: Learner, data: AnnotatedPairs, epoch: int) -> dict[str, Any]:
         """Every `validate_bleu` epochs and after the last one, BLEU on the validation set."""
-        every, epoch = self.settings.training.validate_bleu, trainer.task.dataset("train").epoch
+        every = self.settings.training.validate_bleu
         if not every:
             return {}
         if epoch % every and epoch != self.epochs:
             return {"valid_bleu": ""}
         from synmask.pipeline.translation.valid_bleu import valid_bleu  # few trainings need what it loads
 
-        return {"valid_bleu": round(valid_bleu(trainer), 4)}
+        return {"valid_bleu": round(valid_bleu(learner.model, data, self.settings.decoding), 4)}
 
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's unigram perplexity, and whether the training diverged by that."""
-        parts = [self._pairs(split) for split in ("train", "valid")]
+        parts = [self.examples(split) for split in ("train", "valid")]
         unigram = unigram_perplexity(*(counted(part.tgt, part.tgt_dict) for part in parts))
         return {
             "unigram_ppl": round(unigram, 4),
@@ -135,7 +138,7 @@ class Translation(Stage):
 
     def models(self, history: History) -> list[int]:
         if self.settings.training.checkpoint == "best":
-            losses = [row["valid_loss"] for row in history]
+            losses = [math.inf if math.isnan(row["valid_loss"]) else row["valid_loss"] for row in history]
             return [losses.index(min(losses)) + 1] if losses else []
         if self.settings.training.checkpoint == "best-bleu":
             known = [(row["valid_bleu"], -row["epoch"]) for row in history if row["valid_bleu"] != ""]
@@ -185,27 +188,3 @@ def train(
     run_stage(
         Translation(settings, training.seed, data, source, target, keep, named), run, training, processes
     )
-
-
-def translation_config(
-    data: Path,
-    checkpoints: Path,
-    source: str,
-    target: str,
-    settings: RunSettings,
-    seed: int,
-    processes: int = 1,
-) -> DictConfig:
-    """The run's settings as fairseq's configuration.
-
-    Gradients are accumulated, so that an update sees gpus x updates x tokens target tokens (`training.batch`)
-    with any number of workers.
-    """
-    training, batch = settings.training, settings.training.batch
-    scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates, warmup_init_lr=1e-7)
-    scheduler._name = "inverse_sqrt"
-    updates = batch.gpus * batch.updates // processes
-    batches = {"updates": updates, "max_tokens": batch.tokens}
-    cfg = fairseq_config(checkpoints, training, seed, processes, scheduler, **batches)
-    cfg.task, cfg.model = task_config(data, source, target), transformer_config(settings)
-    return cfg

@@ -150,10 +150,6 @@ class GuidedTransformer(TransformerModelBase):
             bound = cfg.encoder.embed_dim**-0.5
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
 
-    def train(self, mode: bool = True) -> "GuidedTransformer":
-        """As in torch, but without work if the mode stays the same: fairseq calls it twice per update."""
-        return self if self.training == mode else super().train(mode)
-
     @classmethod
     def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
         """Build the model of `system` (a part of a run's settings) with fairseq's initialisation.

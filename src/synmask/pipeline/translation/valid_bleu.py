@@ -1,21 +1,21 @@
 """BLEU on the validation set during a training, for settings with `validate_bleu`."""
 
-from fairseq.trainer import Trainer
-
+from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches
+from synmask.pipeline.translation.transformer import GuidedTransformer
 
 
-def valid_bleu(trainer: Trainer) -> float:
-    """Tokenised BLEU of the validation set, decoded as the workflow decodes it; words are joined sub-words.
+def valid_bleu(model: GuidedTransformer, data: AnnotatedPairs, decoding: Decoding) -> float:
+    """Tokenised BLEU of a validation set, decoded as the workflow decodes it; words are joined sub-words.
 
     An empty sentence stays empty, and an unknown sub-word of a reference is right in no hypothesis.
     """
-    model, task = trainer.get_model().eval(), trainer.task
-    data, decoding, words = task.dataset("valid"), task.settings.decoding, task.tgt_dict
-    search = BeamSearch([model], words, decoding)
+    words = data.tgt_dict
+    search = BeamSearch([model.eval()], words, decoding)
     hypotheses = [""] * len(data)
     for batch in batches(data, model, decoding.max_tokens, least=2):
         for number, found in zip(batch["id"].tolist(), search(batch), strict=True):

@@ -43,6 +43,7 @@ IGNORED = {
     "synmask.pipeline.training.progress": "shows a training in its log",
     "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
     "synmask.pipeline.training.torch_files": "passes on tensors as they are",
+    "synmask.pipeline.training.workers": "starts processes, and ends them",
     "synmask.pipeline.verbs": "names verbs",
     "synmask.pipeline.workflow": "says which jobs run",
 }

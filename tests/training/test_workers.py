@@ -1,0 +1,28 @@
+"""The group of data-parallel workers."""
+
+import pytest
+import torch
+
+from synmask.pipeline.files import UserError
+from synmask.pipeline.training.workers import start
+
+
+def busy(rank, turn):
+    for _ in range(100):
+        torch.distributed.all_reduce(torch.ones(100_000), async_op=True)
+
+
+def failing(rank, error):
+    if rank == 1:
+        raise error
+    torch.distributed.barrier()
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_workers_end_well_though_threads_of_their_group_still_work(turn):
+    start(busy, 2, (turn,), "run", "cut")
+
+
+def test_a_fault_of_one_worker_ends_all():
+    with pytest.raises(UserError, match="out of luck"):
+        start(failing, 2, (UserError("out of luck"),), "run", "cut")
