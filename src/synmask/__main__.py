@@ -1,10 +1,17 @@
-"""The command `synmask`, and one line where the pipeline's packages are missing."""
+"""The command `synmask`: signals from the first moment, and one line where packages are missing."""
 
+import os
+import signal
 import sys
+
+TRAININGS = ("train", "finetune", "pretrain", "continue-pretraining")  # verbs
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)
+TEMPORARY = 75  # the exit code of a training that was stopped; `files.TryAgain` has it, too
 
 
 def main() -> None:
     """Run a verb of the pipeline (`synmask.pipeline.cli`)."""
+    stop_at_signals(training := sys.argv[1:2] and sys.argv[1] in TRAININGS)
     from synmask.pipeline import missing
 
     try:
@@ -13,7 +20,26 @@ def main() -> None:
         if (message := missing(error)) is None:
             raise
         sys.exit(f"synmask: {message}")
-    cli.main()
+    try:
+        cli.main()
+    finally:
+        if training:  # all is saved, and its exit code is decided
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+
+def stop_at_signals(training: bool) -> None:
+    """Let signals end this process without a traceback until something listens (`training.stopping.Stop`)."""
+    for number in SIGNALS if training else [signal.SIGINT]:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _stop if training else signal.SIG_DFL)
+
+
+def _stop(*_: object) -> None:
+    """End a training that does not listen to signals yet, or no longer: nothing is lost."""
+    when = "before its first update or after its last"
+    os.write(2, f"synmask {sys.argv[1]}: stopped by a signal {when}; the same command goes on\n".encode())
+    os._exit(TEMPORARY)
 
 
 if __name__ == "__main__":

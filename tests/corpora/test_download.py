@@ -454,6 +454,22 @@ def test_text_that_only_looks_like_a_message_is_taken(server, tmp_path, name, co
     assert (tmp_path / name).read_bytes() == content
 
 
+@pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "hun:ter2", "hun/t@r2"])
+def test_no_part_of_a_password_that_ends_the_address_is_said(tmp_path, monkeypatch, password):
+    monkeypatch.setattr(download, "BACK_OFF", 0)
+    with pytest.raises(UserError) as caught:
+        fetch(name="c", url=f"http://me:{password}@127.0.0.1:9/x.gz", output=tmp_path / "x.gz")
+    assert not re.search("hun|ter2|t@r2", str(caught.value))
+
+
+def test_what_cannot_be_right_is_refused_before_anything_is_fetched(server, tmp_path):
+    with pytest.raises(UserError, match="c: sha256 xyz: not 64 hexadecimal digits"):
+        fetch(name="c", url=f"{server.url}/x.gz", output=tmp_path / "x.gz", sha256="xyz")
+    with pytest.raises(UserError, match="a folder; give the name of a file"):
+        fetch(name="c", url=f"{server.url}/x.gz", output=tmp_path)
+    assert [*tmp_path.iterdir()] == [] == server.ranges
+
+
 @pytest.mark.parametrize("place", ["missing", "x", "nowhere", "ftp"])
 def test_a_password_is_never_said(server, tmp_path, place):
     login = server.url.replace("://", "://me:s3cr%40t@")

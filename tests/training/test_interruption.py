@@ -15,17 +15,21 @@ import threading
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from small_models import SETTINGS, fit, folder_of, model_text, typed
+from synmask.__main__ import SIGNALS, TEMPORARY, TRAININGS
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.training import checkpoints, loop, torch_files
 from synmask.pipeline.training.stopping import Stop
+from synmask.pipeline.training.update import Learner
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.verbs import STEPS
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
@@ -166,6 +170,87 @@ def test_a_signal_before_a_training_listens(number):
     done = subprocess.run([sys.executable, "-c", early, "train"], stderr=subprocess.PIPE, text=True)
     assert done.returncode == TryAgain.EXIT_CODE
     assert "stopped by a signal before its first update" in done.stderr
+
+
+IN_IMPORT = """
+import os, signal, sys, time
+if sys.argv[1:] and sys.argv[0] != "-c":
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "synmask.pipeline":
+                os.kill(os.getpid(), {number})
+                time.sleep(1)
+    sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "number", "code", "line"),
+    [
+        *(
+            ("train", number, TryAgain.EXIT_CODE, "synmask train: stopped by a signal")
+            for number in Stop.SIGNALS
+        ),
+        ("tokenise", signal.SIGINT, -signal.SIGINT, ""),
+    ],
+)
+def test_a_signal_while_synmask_is_imported(tmp_path, verb, number, code, line):
+    (tmp_path / "sitecustomize.py").write_text(IN_IMPORT.format(number=int(number)))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "synmask", verb], env=environment, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.startswith(line), "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_a_clock_that_stands_still_is_no_division_by_zero(corpus, tmp_path, settings, monkeypatch):
+    clock = SimpleNamespace(**vars(time) | {"perf_counter": lambda: 1.0})
+    monkeypatch.setattr(loop, "time", clock)
+    fit(corpus / "bin", tmp_path / "run", typed(settings), keep=KEEP)
+    assert (tmp_path / "run/history.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["lock", "stamp.json", "last.pt"])
+@pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
+def test_a_pipe_or_a_device_in_place_of_a_file_is_named(corpus, tmp_path, settings, name, special):
+    run = tmp_path / "run"
+    stop_after_an_update(corpus, run, settings)
+    path = run / name if name == "lock" else folder_of(run) / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if special == "pipe" else path.symlink_to(special)
+    with pytest.raises(UserError, match=f"{name}: a pipe or a device, not a file; remove it"):
+        fit(corpus / "bin", run, typed(settings), keep=KEEP)
+
+
+def stop_after_an_update(corpus, run, settings):
+    compute = Learner.compute
+    with pytest.MonkeyPatch.context() as patch:
+
+        def signalled(*words, **kwargs):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return compute(*words, **kwargs)
+
+        patch.setattr(Learner, "compute", signalled)
+        with pytest.raises(TryAgain, match="stopped by a signal, and saved"):
+            fit(corpus / "bin", run, typed(settings), keep=KEEP)
+
+
+def test_the_entry_knows_all_trainings():
+    assert {*TRAININGS} == {*STEPS["Training"]}
+    assert (SIGNALS, TEMPORARY) == (Stop.SIGNALS, TryAgain.EXIT_CODE)
+
+
+@pytest.mark.parametrize("number", Stop.SIGNALS)
+def test_a_signal_after_a_training_changes_nothing(number):
+    late = (
+        "import atexit, os, sys, synmask.__main__ as entry, synmask.pipeline.cli as cli\n"
+        f"atexit.register(lambda: os.kill(os.getpid(), {int(number)}))\n"
+        "cli.main = lambda: None\n"
+        "entry.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", late, "train"], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def start(line, **kwargs):

@@ -13,9 +13,10 @@ import reprlib
 import socket
 import stat
 import sys
+import time
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 STDIN = Path("/dev/stdin")
 STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
+BUFFER = 1 << 16  # bytes
+RETRY_SECONDS = 0.001  # seconds between two tries of a descriptor that does not block
 ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 # Messages of torch, the loader of shared libraries and the system
 NO_MEMORY = re.compile(
@@ -78,8 +81,9 @@ def machine_fault(error: BaseException) -> str | None:
     """One line for a fault of the machine (disk space, permission, memory); None for any other error."""
     if text := _out_of_memory(error):
         where = "on the GPU" if "CUDA" in text else "for this job"
+        named = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         return (
-            f"not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
+            f"{named}not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
     if isinstance(error, IsADirectoryError) and error.filename:
@@ -140,8 +144,8 @@ def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
             yield list(places)
             written = {new: path for new, path in places.items() if new != path}
             for temporary in written:
-                with open(temporary, "rb") as handle:  # some file systems report a full disk only here
-                    os.fsync(handle.fileno())
+                with named_reads(temporary), open(temporary, "rb") as handle:
+                    os.fsync(handle.fileno())  # some file systems report a full disk only here
             for temporary, path in written.items():
                 os.replace(temporary, path.resolve())
     except OSError as error:
@@ -189,6 +193,42 @@ def named_reads(path: str | Path) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
+
+
+class PatientFile(io.FileIO):
+    """A file that its errors name, and that waits where its descriptor does not block.
+
+    Python's own files take a read that would block (EAGAIN) for the file's end, and drop what a write that
+    would block was given.
+    """
+
+    def __init__(self, file: str | Path | int, mode: str, name: str | None = None) -> None:
+        is_descriptor = isinstance(file, int)
+        super().__init__(file if is_descriptor else str(file), mode, closefd=not is_descriptor)
+        self.path = name or str(file)
+
+    def readinto(self, buffer: Any) -> int:
+        return self._wait(super().readinto, buffer)
+
+    def write(self, data: Any) -> int:
+        return self._wait(super().write, data)
+
+    def readall(self) -> bytes:
+        parts, buffer = [], bytearray(BUFFER)
+        while count := self.readinto(buffer):
+            parts.append(buffer[:count])
+        return b"".join(parts)
+
+    def _wait(self, operation: Callable[[Any], int | None], data: Any) -> int:
+        with named_reads(self.path):
+            while (count := operation(data)) is None:
+                time.sleep(RETRY_SECONDS)
+        return count
+
+
+def open_to_read(path: str | Path) -> io.BufferedReader:
+    """Open a file's bytes as a `PatientFile`."""
+    return io.BufferedReader(PatientFile(path, "rb"), BUFFER)
 
 
 def raise_unreadable(path: str | Path, error: Exception) -> None:
@@ -242,17 +282,23 @@ def all_writing(paths: Sequence[str | Path], mode: str = "w") -> Iterator[list[I
 
 @contextmanager
 def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if not packed:
-        with open(path, mode, **text) as handle:
-            yield handle
-        return
-    with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped:
-        if text:
-            with io.TextIOWrapper(zipped, **text) as handle:
-                yield handle
-        else:
-            yield zipped
+    with ExitStack() as stack:
+        handle: IO = stack.enter_context(io.BufferedWriter(PatientFile(path, "wb")))
+        if packed:
+            handle = stack.enter_context(gzip.GzipFile("", "wb", fileobj=handle, mtime=0))
+        if "b" not in mode:
+            handle = stack.enter_context(io.TextIOWrapper(handle, encoding="utf-8", newline="\n"))
+        yield handle
+
+
+def check_regular(path: str | Path) -> None:
+    """Check that a file of our own, if it is there, is no pipe or device, which might be read for ever.
+
+    Raises:
+        UserError: it is one.
+    """
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise UserError(f"{path}: a pipe or a device, not a file; remove it, and run again")
 
 
 def endless(path: str | Path) -> bool:
@@ -297,21 +343,22 @@ def line_key(text: str) -> str:
 @contextmanager
 def _unpacked(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with (
-            named_reads(path),
-            gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
-        ):
-            yield handle
+        with _open_to_unpack(path) as handle:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(fileobj=handle) as unpacked:
+                    yield unpacked
+            else:
+                yield handle
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
 
-def _opened_to_read(path: Path) -> IO[bytes]:
+def _open_to_unpack(path: Path) -> io.BufferedReader:
     if str(path) not in STDIN_NAMES:
-        return open(path, "rb")
+        return open_to_read(path)
     if sys.stdin is None:  # otherwise another file may have descriptor 0
         raise UserError("standard input is closed; give a file, or a pipe")
-    return open(0, "rb", closefd=False)
+    return io.BufferedReader(PatientFile(0, "rb", "standard input"), BUFFER)
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
@@ -388,8 +435,8 @@ def read_json(path: str | Path) -> Any:
         UserError: no such file, or not JSON.
     """
     try:
-        with named_reads(path):
-            return json.loads(Path(path).read_text(encoding="utf-8"))
+        with open_to_read(path) as handle:
+            return json.loads(handle.read().decode("utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except ValueError as error:
@@ -432,7 +479,7 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
 
 def sha256(path: str | Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
-    with named_reads(path), open(path, "rb") as handle:
+    with open_to_read(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.files import UserError, json_text, read_object
+from synmask.pipeline.files import UserError, check_regular, json_text, read_object
 
 Stamp = Mapping[str, Any]
 DIGITS = 12
@@ -67,6 +67,7 @@ def of_run(run: Path) -> list[Training]:
 
 
 def _stamp(path: Path) -> Stamp:
+    check_regular(path)
     try:
         return read_object(path)
     except UserError:  # missing or damaged

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -13,11 +14,13 @@ from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault, named_reads
+from synmask.__main__ import TRAININGS, stop_at_signals
+from synmask.pipeline.files import PatientFile, TryAgain, UserError, endless, machine_fault, named_reads
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
 FOR_PEOPLE = "For people"
+STDOUT = "standard output"
 HERE = Path(__file__).parents[1]
 
 
@@ -86,11 +89,13 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else [*words]
-    _write_utf8()
+    _prepare_streams()
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
-    if words and words[0] in STEPS["Training"]:
-        _stop_at_signals()
+    if words and words[0] in TRAININGS:
+        stop_at_signals(training=True)
+    elif signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # since the start
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     synmask = app(FOR_PEOPLE) if not words or words[0] in ("--help", "-h") else app()
@@ -101,26 +106,27 @@ def main(words: Sequence[str] | None = None) -> None:
             counts = synmask(words, print_error=False, exit_on_error=False)
             sys.stdout.flush()
         if isinstance(counts, dict):
-            parts = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
-            print(", ".join(parts), file=sys.stderr)
+            parts = (f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items())
+            _say(", ".join(parts))
     except CycloptsError as error:
         _leave(words, _usage(error), 2)
     except UserError as error:
         _leave(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
-    except BrokenPipeError:  # the reader closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not interrupt this line
         _leave(words, "interrupted", 128 + signal.SIGINT)
     except Exception as error:
+        if isinstance(error, OSError) and error.filename == STDOUT:
+            _discard(sys.stdout)
+            if isinstance(error, BrokenPipeError):  # the reader closed the pipe
+                sys.exit(1)
         if (line := machine_fault(error)) is None:
             raise
         _leave(words, line, 1)
 
 
 class _StandardOutput:
-    """A stream whose errors name it: those of write(2) name no file."""
+    """A stream whose errors name it: those of write(2) name no file. If it is None, each write fails."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -129,34 +135,46 @@ class _StandardOutput:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with named_reads("standard output"):
+        if self._stream is None:
+            raise OSError(errno.EBADF, "it is closed; give a file, or a pipe", STDOUT)
+        with named_reads(STDOUT):
             return self._stream.write(text)
 
     def flush(self) -> None:
-        with named_reads("standard output"):
-            self._stream.flush()
+        with named_reads(STDOUT):
+            if self._stream is not None:
+                self._stream.flush()
 
 
-def _write_utf8() -> None:
-    """Write UTF-8 in any locale; paths are printed as given."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            errors = "surrogateescape" if stream is sys.stdout else "backslashreplace"
-            stream.reconfigure(encoding="utf-8", errors=errors)
+def _prepare_streams() -> None:
+    """Write UTF-8 in any locale, paths as given; all of it, also where the descriptor does not block."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # closed: else the next file to be opened gets this number
+            os.open("/dev/full" if descriptor == 1 else os.devnull, os.O_RDWR)  # no /dev/stdout is lost
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        if sys.stdout is sys.__stdout__ and not os.get_blocking(1):
+            at_once = {"line_buffering": sys.stdout.line_buffering or sys.stdout.write_through}
+            output = io.BufferedWriter(PatientFile(1, "wb", STDOUT))
+            sys.stdout = io.TextIOWrapper(output, "utf-8", "surrogateescape", **at_once)
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _stop_at_signals() -> None:
-    """Let signals end a training until it listens to them (`training.stopping.Stop`)."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _too_early)
+def _say(text: str) -> None:
+    """Print a line on stderr, unless that is closed or full: what was made is whole without it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
 
 
-def _too_early(*_: object) -> NoReturn:
-    """End a training that does not listen to signals yet, or no longer: nothing is lost."""
-    when = "before its first update or after its last"
-    os.write(2, f"synmask {sys.argv[1]}: stopped by a signal {when}; the same command goes on\n".encode())
-    os._exit(TryAgain.EXIT_CODE)
+def _discard(stream: Any) -> None:
+    """Drop what a stream could not write: Python would try again at its end, and exit with 120."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed, or None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _usage(error: CycloptsError) -> str:
@@ -186,7 +204,5 @@ def _usage(error: CycloptsError) -> str:
 
 def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:
     verb = [word for word in words[:1] if not word.startswith("-")]
-    with contextlib.suppress(OSError):  # stderr may be closed or full
-        line = " ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines())
-        print(line, file=sys.stderr, flush=True)
+    _say(" ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines()))
     sys.exit(code)

@@ -1,3 +1,3 @@
-from synmask.pipeline.cli import main
+from synmask.__main__ import main
 
 main()

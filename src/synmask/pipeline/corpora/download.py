@@ -60,6 +60,10 @@ def fetch(
         UserError: the file does not exist, the server cannot be reached or answers with a web page, or the
             checksum differs.
     """
+    if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
+        raise UserError(f"{name}: sha256 {sha256}: not 64 hexadecimal digits; fix it in config.yaml")
+    if output.is_dir():
+        raise UserError(f"{output}: a folder; give the name of a file")
     output.parent.mkdir(parents=True, exist_ok=True)
     place, hint = _place(name, url, output.name, mirror)
     lock, part = (output.with_name(f".{output.name}.{ending}") for ending in ("lock", "part"))
@@ -119,9 +123,14 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
     """The source to fetch from (a path, or an http or https URL), and advice if that fails."""
     for address in filter(None, (url, mirror)):
         try:
-            urlsplit(str(address))
+            parts = urlsplit(str(address))
         except ValueError as error:
             raise UserError(f"{name}: {address}: no URL ({error}); fix it in config.yaml") from None
+        try:
+            _ = parts.port
+        except ValueError:  # its text may have a part of a password
+            advice = "no port; in a password, write / as %2F, # as %23, ? as %3F; fix it in config.yaml"
+            raise UserError(f"{name}: {address}: {advice}") from None
     base = quote(output) if url is None else urlsplit(url).path.rpartition("/")[2]
     hint = f"set mirrors: {{{name}: <folder or URL with {unquote(base)}>}} in config.yaml"
     if mirror is not None:

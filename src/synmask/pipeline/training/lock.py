@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.pipeline.files import TryAgain, UserError, named_errors, named_reads
+from synmask.pipeline.files import TryAgain, UserError, check_regular, named_errors, named_reads
 
 HEARTBEAT_SECONDS = 20.0  # seconds between two signs of life
 STALE_SECONDS = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
@@ -33,6 +33,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
     """
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
+    check_regular(path)
     myself = _myself()
     handle = _acquire(path, myself)
     done = threading.Event()

@@ -231,7 +231,7 @@ class _Loop:
                     self.board.update(self.learner, totals, started)
                 if number < count:
                     self._save_or_stop(number, totals, started, stopping)
-        seconds = time.perf_counter() - started
+        seconds = max(time.perf_counter() - started, 0.01)  # a clock may be coarse
         row = {
             "epoch": epoch,
             "updates": self.learner.updates,

@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
-from synmask.pipeline.files import UserError, machine_fault, named_reads, raise_unreadable, writing
+from synmask.pipeline.files import (
+    UserError,
+    check_regular,
+    machine_fault,
+    open_to_read,
+    raise_unreadable,
+    writing,
+)
 
 
 def save(path: Path, value: Any) -> None:
@@ -46,7 +53,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
 
 def read(path: Path, device: str = "cpu") -> Any:
     """Load an intact file of `save` onto a device; "meta" leaves the values of tensors out."""
-    with named_reads(path), open(path, "rb") as handle:  # torch's own reader hides the cause of a failure
+    with open_to_read(path) as handle:  # torch's own reader hides the cause of a failure
         return torch.load(handle, map_location=device, weights_only=True)
 
 
@@ -56,13 +63,15 @@ def damage(path: Path) -> str | None:
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
 
     Raises:
+        UserError: it is no file.
         OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
     """
+    check_regular(path)
     return _damage(path) and _damage(path)  # twice: zipfile takes some failures to read for damage
 
 
 def _damage(path: Path) -> str | None:
-    with named_reads(path), open(path, "rb") as handle:
+    with open_to_read(path) as handle:
         try:
             with zipfile.ZipFile(handle) as archive:
                 if broken := archive.testzip():

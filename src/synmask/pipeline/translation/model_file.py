@@ -8,7 +8,7 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.pipeline.config.sections import ModelText, RunSettings
-from synmask.pipeline.files import UserError, machine_fault, named_reads, read_lines
+from synmask.pipeline.files import UserError, machine_fault, open_to_read, read_lines
 from synmask.pipeline.record import NO_RUN, Run, check_owner, names, owned
 from synmask.pipeline.training.torch_files import load, save
 from synmask.pipeline.translation.task import GuidedTranslation
@@ -74,7 +74,7 @@ def load_model(path: Path) -> Loaded:
 def read_model(path: Path) -> dict[str, Any]:
     """The contents of a model file; errors as of `load_model`."""
     if path.is_file():
-        with named_reads(path), path.open("rb") as handle:
+        with open_to_read(path) as handle:
             start = handle.read(len(ZIP))
         if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
             raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
