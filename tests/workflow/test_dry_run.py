@@ -262,11 +262,14 @@ def test_a_table_is_a_target(project):
 
 def test_the_training_of_a_system_reaches_the_commands(project):
     printed = project.snakemake(
-        "-np", *(f"results/demo/de-en/transformer{n}/seed1/average.pt" for n in ("", "-tuned"))
+        "-np", *(f"results/demo/de-en/transformer{n}/seed1/scores.json" for n in ("", "-tuned"))
     ).output
     assert (printed.count(" --keep 2 "), printed.count(" --keep 1 ")) == (1, 1)
     # to train; later steps read them in its record
     assert printed.count('"attention_dropout": 0.2') == printed.count('"checkpoint": "best"') == 1
+    later = re.findall(r"synmask (?:average|decode|score-run) .*", printed)
+    assert len(later) == 6
+    assert not [command for command in later if "{" in command]
 
 
 def test_only_systems_that_read_a_parser_need_annotations(project):
