@@ -70,8 +70,11 @@ def test_a_folder_of_another_run_is_refused_before_anything_is_trained(tmp_path)
 
 def test_a_record_by_an_older_version_says_what_to_do(tmp_path):
     write_json(tmp_path / "train.json", {"training": "this", "epochs": 3})
-    with pytest.raises(UserError, match=r"train\.json: does not say which run it is .*any_code=true"):
+    with pytest.raises(UserError, match=r"train\.json: no settings in it .*any_code=true"):
         read_run(tmp_path)
+    write_json(tmp_path / "train.json", RUN)
+    with pytest.raises(UserError, match=r"train\.json: no averaged_epochs in it"):
+        read_run(tmp_path, "seed", "averaged_epochs")
 
 
 def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_path):

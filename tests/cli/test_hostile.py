@@ -155,6 +155,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("learn-bpe", "--codes", "folder", "folder"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),
         ("score-run", "--run", "folder", "folder/train.json"),
+        ("average", "--run", f"IN/{TUNED}", "train.json: no direction in it"),
         ("nlu-score", "--run", "nowhere", "nowhere/train.json"),
         ("distribution-figure", "--title", "x" * 1001, "--title"),
         ("predict-templates", "--beam", "0", "--beam"),
@@ -242,6 +243,7 @@ READERS = {
     "data": ("*.npz", "finetune"),
     "parsed": ("*.np*", "continue-pretraining"),
     "weights": ("*", "encode-text", "encode-task", "finetune"),
+    RUN: ("train.json", "average", "decode", "parse", "score-run"),
 }
 
 

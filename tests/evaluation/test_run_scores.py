@@ -151,7 +151,7 @@ def test_what_does_not_say_how_it_was_made_is_made_again(scored, tmp_path):
     train, hypotheses = tmp_path / "train.json", tmp_path / "hypothesis.test.json"
     before = train.read_text()
     train.write_text('{"training": "this"}')
-    with pytest.raises(UserError, match=r"train\.json: does not say which run it is .*any_code=true"):
+    with pytest.raises(UserError, match=r"train\.json: no settings in it .*any_code=true"):
         scored()
     train.write_text(before)
     hypotheses.write_text('{"decode_seconds": 1.0}')

@@ -56,16 +56,21 @@ def new_run(folder: Path, facts: Run) -> dict[str, Any]:
     return known | dict(facts)
 
 
-def read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path, *needed: str) -> dict[str, Any]:
     """The record of the run in a folder.
 
+    Args:
+        needed: keys that it must have.
+
     Raises:
-        UserError: there is none, an older version made it, or it is not the run that the folder names.
+        UserError: there is none, it lacks a key (an older version made it), or it is not the run that the
+            folder names.
     """
     path = folder / "train.json"
     run = read_object(path)
-    if "settings" not in run:
-        raise UserError(f"{path}: does not say which run it is (made by an older version); {OLDER}")
+    for key in ("settings", *needed):
+        if key not in run:
+            raise UserError(f"{path}: no {key} in it (made by an older version, or by another verb); {OLDER}")
     check_owner(path, {"run": run}, named_run(folder))
     return run
 

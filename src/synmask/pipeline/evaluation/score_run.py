@@ -44,7 +44,7 @@ def score_run(
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
-    record, found, sums = read_run(run), {}, {}
+    record, found, sums = read_run(run, "direction"), {}, {}
     kwargs = {"lowercase": lowercase, "language": sides(record["direction"])[1]}
     parts = together(splits=splits, references=references, reference_tokens=reference_tokens)
     for split, reference, tokens in parts:

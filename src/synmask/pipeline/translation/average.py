@@ -3,13 +3,14 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from synmask.pipeline.arguments import RunFolder, Switch, Whole
 from synmask.pipeline.config.base import Tokeniser, sides
+from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, read_lines, read_object
 from synmask.pipeline.record import check_training, read_run, training_digest
@@ -54,18 +55,30 @@ def average_run(
     if vocabulary_threshold:
         kwargs["vocabulary"] = sorted(frequent(vocabulary, vocabulary_threshold))
     with locked(run):
-        record, checkpoints = read_run(run), trained(run)
+        record, checkpoints = read_run(run, "direction", "averaged_epochs", "training"), trained(run)
         source, target = sides(record["direction"])
         tokeniser = {source: tokenisers[0], target: tokenisers[1]}
         text = ModelText(tokeniser=tokeniser, source=source, target=target, **kwargs)
         if (stamp := checkpoints / "stamp.json").exists():
             digest = training_digest(read_object(stamp))
             check_training(run / "train.json", record["training"], stamp, digest)
-        last, settings = record["averaged_epochs"], RunSettings.model_validate(record["settings"])
+        last, settings = record["averaged_epochs"], _settings(run, record["settings"])
         state = average(run, last, record["training"])
         save_model(output, state, data, text, settings, template_model, record)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
+
+
+def _settings(run: Path, values: Any) -> RunSettings:
+    """The settings in the record of a run.
+
+    Raises:
+        UserError: they are none of a translation system.
+    """
+    try:
+        return RunSettings.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{run}/train.json: settings: {first_fault(error, values)}") from None
 
 
 def average(run: Path, last: int, training: str | None = None) -> dict[str, torch.Tensor]:
