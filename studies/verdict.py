@@ -24,8 +24,9 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import UserError, read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
+from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all
-from synmask.pipeline.reporting.layout import signed, write_csv
+from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.runs import RUN, read_parse_scores, read_scores
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.contrasts import Contrast
-from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.workflow.targets import Targets
 

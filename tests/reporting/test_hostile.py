@@ -27,7 +27,8 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.display import aligned
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.reporting import figures
-from synmask.pipeline.reporting.layout import Layout, Value, escape, literal, note_parts, write_tables
+from synmask.pipeline.reporting.cells import frame_of
+from synmask.pipeline.reporting.layout import Note, Table, escape, html_blocks, read_tables, write_tables
 from synmask.pipeline.reporting.notes import notes
 from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN, SIGNATURES
 from synmask.pipeline.reporting.score_trees import as_text
@@ -141,13 +142,25 @@ def test_bars_in_the_terminal_stand_below_each_other():
     assert len({cell_len(line[: line.index("▇")]) for line in rows}) == 1
 
 
+def table_of(labels, notes=(), title="T"):
+    names = {"corpus": "c", "column": "de-en", "metric": "p", "group": "", "head": "P", "run": None}
+    numbers = {"digits": 2, "contest": True, "seeds": 1, "asked": 1, "diverged": 0}
+    cells = [
+        names | numbers | {"system": str(place), "label": label, "mean": float(place)}
+        for place, label in enumerate(labels)
+    ]
+    return Table(title, frame_of(cells), notes)
+
+
 @pytest.mark.parametrize("label", LABELS)
 def test_tables_show_labels_as_they_are(tmp_path, label):
-    table = Layout(label, ["System"], [("", "P")], [(["Base"], [Value(1.0)]), ([label], [Value(2.0)])])
-    write_tables(tmp_path / "t", [table])
+    write_tables(tmp_path / "t", [table_of(["Base", label], title=label)], {})
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert not re.search(r"\\\\\s*[\[*]", latex)  # an argument of the \\ before it
-    assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))[0]["rows"][1][0] == [label]
+    (read,) = read_tables(tmp_path / "t.json")
+    assert (read.title, read.cells["label"].tolist()) == (label, ["Base", label])
+    ((_, html),) = html_blocks(read, lambda cell: None)
+    assert unescape(re.findall(r"<th *>(.*?)</th>", html)[-1]) == label
     markdown = (tmp_path / "t.md").read_text(encoding="utf-8")
     html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
     assert unescape(re.findall(r"<td.*?>(.*?)</td>|$", html)[2]) == label
@@ -163,8 +176,7 @@ def test_latex_escapes_what_it_would_read_otherwise():
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
 def test_latex_with_such_labels_compiles(tmp_path):
     labels = [label for label in LABELS if label.isascii()]
-    rows = [([label], [Value(1.0)]) for label in labels]
-    write_tables(tmp_path / "t", [Layout("T", ["System"], [("", "P")], rows)])
+    write_tables(tmp_path / "t", [table_of(labels)], {})
     head = r"\documentclass{article}\usepackage{booktabs,graphicx}"
     (tmp_path / "d.tex").write_text(head + r"\begin{document}\input{t.tex}\end{document}")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "d.tex"]
@@ -174,9 +186,8 @@ def test_latex_with_such_labels_compiles(tmp_path):
 
 @pytest.mark.parametrize("label", [*LABELS, "`", "``", "a`"])
 def test_backquotes_of_a_label_are_no_code_in_notes(tmp_path, label):
-    note = f"Missing: {literal(label)} De→En. Make it: `snakemake {len(label)}`."
-    assert note_parts(note) == [f"Missing: {label} De→En. Make it: ", f"snakemake {len(label)}", "."]
-    write_tables(tmp_path / "t", [Layout("T", ["System"], [("", "P")], [([label], [Value(1.0)])], [note])])
+    note = Note(f"Missing: {label} De→En. Make it:", f"snakemake {len(label)}")
+    write_tables(tmp_path / "t", [table_of([label], [note])], {})
     html = MarkdownIt("commonmark").render((tmp_path / "t.md").read_text(encoding="utf-8").splitlines()[-1])
     assert html.count("<code>") == 1
     assert f"Missing: {label} De" in unescape(html)
@@ -193,11 +204,10 @@ def test_notes_take_labels_as_they_are():
     columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "bleu_tokenised"]
     runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(columns=columns)
     nothing = Published(papers={}, systems={}, results=())
-    missing, bad, *_ = notes(spec, nothing, [], runs, make="snakemake t")[1:]
-    assert note_parts(missing)[1::2] == ["snakemake t"]
-    assert "x `y` z ` De→En" in note_parts(missing)[0]
-    [bad] = note_parts(bad)
-    assert bad.startswith("No finite score, so left out of the means: x `y` z c")
+    missing, bad, *_ = notes(spec, nothing, table_of(["a"]).cells.iloc[:0], runs, make="snakemake t")
+    assert missing.command == "snakemake t"
+    assert "x `y` z ` De→En" in missing.text
+    assert bad.text.startswith("No finite score, so left out of the means: x `y` z c")
 
 
 def test_tables_in_the_terminal_line_up(capsys, tmp_path):

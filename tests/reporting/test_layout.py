@@ -1,5 +1,6 @@
-"""Laid-out tables as Markdown and LaTeX; LaTeX is compiled."""
+"""Tables as Markdown, LaTeX, HTML and JSON; LaTeX is compiled."""
 
+import re
 import shutil
 import subprocess
 from html import escape
@@ -9,24 +10,49 @@ from markdown_it import MarkdownIt
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.cells import frame_of, marked, text_of
 from synmask.pipeline.reporting.layout import (
     LATEX,
     WIDEST,
-    Layout,
-    Value,
-    highest,
+    Note,
+    Table,
+    html_blocks,
     read_tables,
     write_tables,
 )
 
-GROUPS, DIRECTIONS = ("One", "Two", "Three"), ("De→En", "En→De")
-HEADS = [(group, direction, metric) for group in GROUPS for direction in DIRECTIONS for metric in "PR"]
+GROUPS, DIRECTIONS = ("One", "Two", "Three"), ("de-en", "en-de")
+COLUMNS = [(group, direction, metric) for group in GROUPS for direction in DIRECTIONS for metric in "PR"]
 SPECIAL = r"a_b&c%d$e#f{g}h~i^j\k|l<m>n"
 
 
-def layout(columns, title="A title", label="grammar", **kwargs):
-    row = [Value(place, sd=0.1, best=place == 1) for place in range(columns)]
-    return Layout(title, ["System"], HEADS[:columns], [([label], row)], **kwargs)
+def cell(mean=None, column="de-en", metric="P", system="grammar", group="", **kwargs):
+    """A cell of a table, ready to be printed."""
+    names = {"corpus": group, "column": column, "metric": metric, "head": metric, "group": group}
+    rest = {
+        "system": system,
+        "label": system,
+        "digits": 2,
+        "contest": True,
+        "seeds": 1,
+        "asked": 1,
+        "best": False,
+        "diverged": 0,
+    }
+    return names | rest | {"mean": mean, "run": column} | kwargs
+
+
+def table(count, title="A title", label="grammar", **kwargs):
+    cells = [
+        cell(float(place), direction, metric, group=group, sd=0.1, label=label, best=place == 1)
+        for place, (group, direction, metric) in enumerate(COLUMNS[:count])
+    ]
+    return Table(title, frame_of(cells), **kwargs)
+
+
+def lines_of(text):
+    """Lines without the spaces that fill columns."""
+    return [re.sub(r" *\| *", " | ", line).strip() for line in text.splitlines()]
 
 
 @pytest.fixture
@@ -34,22 +60,24 @@ def written(tmp_path):
     """Writes tables and returns the Markdown's and the LaTeX's lines."""
 
     def write(*tables):
-        write_tables(tmp_path / "t", tables)
-        return [(tmp_path / f"t.{end}").read_text(encoding="utf-8").splitlines() for end in ("md", "tex")]
+        write_tables(tmp_path / "t", tables, {})
+        markdown, latex = ((tmp_path / f"t.{end}").read_text(encoding="utf-8") for end in ("md", "tex"))
+        return lines_of(markdown), latex.splitlines()
 
     return write
 
 
 def test_a_narrow_table_is_one_block(written):
-    markdown, latex = written(layout(4, notes=["A note."]))
-    assert markdown == [
+    markdown, latex = written(table(4, notes=[Note("A note."), Note("Make it:", "make x")]))
+    assert [line for line in markdown if not line.startswith("| :-")] == [
         "# A title",
         "",
         "| System | One De→En P | One De→En R | One En→De P | One En→De R |",
-        "|---|---:|---:|---:|---:|",
         "| grammar | 0.00 ± 0.10 | **1.00 ± 0.10** | 2.00 ± 0.10 | 3.00 ± 0.10 |",
         "",
         "A note.",
+        "",
+        "Make it: `make x`.",
     ]
     assert r" & \multicolumn{4}{c}{One} \\" in latex
     assert r" & \multicolumn{2}{c}{De$\rightarrow$En} & \multicolumn{2}{c}{En$\rightarrow$De} \\" in latex
@@ -58,43 +86,44 @@ def test_a_narrow_table_is_one_block(written):
         r"grammar & 0.00 $\pm$ 0.10 & \textbf{1.00 $\pm$ 0.10} & 2.00 $\pm$ 0.10 & 3.00 $\pm$ 0.10 \\"
         in latex
     )
+    assert r"Make it: \texttt{make x}.\par" in latex
 
 
 def test_a_wide_table_is_a_block_a_group(written):
-    assert len(HEADS) > WIDEST
-    markdown, latex = written(layout(12))
+    assert len(COLUMNS) > WIDEST
+    markdown, latex = written(table(12))
     assert "**One**" in markdown
-    assert (
-        "| grammar | 4.00 ± 0.10 | 5.00 ± 0.10 | 6.00 ± 0.10 | 7.00 ± 0.10 |"
-        in markdown[markdown.index("**Two**") :]
-    )
+    two = markdown[markdown.index("**Two**") :]
+    assert "| grammar | 4.00 ± 0.10 | 5.00 ± 0.10 | 6.00 ± 0.10 | 7.00 ± 0.10 |" in two
     assert latex.count(r"\toprule") == 3
     assert r"\textbf{Two}\par\smallskip" in latex
     assert not [line for line in latex if "multicolumn{4}" in line]  # the group stands above its block
 
 
 def test_empty_levels_are_not_printed(written):
-    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Value(printed="1.0")])])
-    markdown, latex = written(table)
+    published = cell(None, "CoLA", "glue", head="", printed="1.0", origin="measured")
+    markdown, latex = written(Table("T", frame_of([published])))
     assert "| System |  | CoLA |" in markdown
+    assert "| grammar | published | 1.0 |" in markdown
     assert not [line for line in latex if "multicolumn" in line]
 
 
 def test_tables_under_each_other(written):
-    markdown, latex = written(layout(2), layout(2, title="Another"))
+    markdown, latex = written(table(2), table(2, title="Another"))
     assert markdown.index("# Another") > markdown.index("# A title")
     assert latex.count(r"\begin{table}") == 2
 
 
-def test_special_characters_are_escaped(written):
-    markdown, latex = written(layout(2, title="50% of demo_x", label=SPECIAL))
+def test_special_characters_are_escaped(written, tmp_path):
+    _, latex = written(table(2, title="50% of demo_x", label=SPECIAL))
     escaped = (
         r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l$<$m$>$n"
     )
     assert any(line.startswith(escaped + " & 0.00") for line in latex)
     assert r"\caption{50\% of demo\_x}" in latex
-    shown = MarkdownIt("commonmark").enable("table").render("\n".join(markdown))
-    assert f"<td>{escape(SPECIAL)}</td>" in shown
+    text = (tmp_path / "t.md").read_text(encoding="utf-8")
+    shown = MarkdownIt("commonmark").enable("table").render(text)
+    assert f'<td style="text-align:left">{escape(SPECIAL)}</td>' in shown
     assert "<h1>50% of demo_x</h1>" in shown
 
 
@@ -104,37 +133,67 @@ def test_directions_and_other_columns():
     assert arrow("MNLI-mm") == "MNLI-mm"
 
 
-def test_numbers_come_back_from_json_as_they_went(tmp_path):
-    value = Value(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3, run=("demo", "de-en", "a"))
-    table = Layout("T", ["System"], [("", "De→En", "chrF")], [(["a"], [value])], ["A note."], "b")
-    write_tables(tmp_path / "t", [table])
+def test_a_table_comes_back_from_json_as_it_went(tmp_path):
+    cells = frame_of([cell(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3), cell(system="b")])
+    whole = Table("T", cells, [Note("A note.", "x", warning=True)], "b")
+    write_tables(tmp_path / "t", [whole], {})
     (read,) = read_tables(tmp_path / "t.json")
-    assert (read.heads, read.notes, read.baseline, read.changes()) == (table.heads, ["A note."], "b", True)
-    assert read.rows[0][1][0].text == "35.80 ± 0.12† [2 of 3]"
-    assert read.rows[0][1][0].sd == 0.123456789
-    for text in ("{", "[1]", '[{"title": "x"}]', '[{"no": 1}]'):
+    assert (read.title, read.notes, read.baseline, read.stub) == ("T", whole.notes, "b", "System")
+    assert text_of(read.cells.iloc[0]) == "35.80 ± 0.12† [2 of 3]"
+    assert text_of(read.cells.iloc[1]) is None
+    assert read.cells["sd"][0] == 0.123456789
+    assert [*html_blocks(read, lambda cell: None)] == [*html_blocks(whole, lambda cell: None)]
+    for text in ("{", "[1]", '[{"title": "x"}]', '[{"no": 1}]', "3", '[{"cells": [], "notes": []}]'):
         (tmp_path / "t.json").write_text(text)
         with pytest.raises(UserError, match=r"t\.json: not"):
             read_tables(tmp_path / "t.json")
 
 
-def test_for_reading_columns_that_say_the_same_are_merged_and_dashes_left_out():
-    heads = [("", way, name) for way in DIRECTIONS for name in ("BLEU", "sacreBLEU")]
-    heads.append(("", "En→De", "chrF"))
-    rows = [(["a"], [*map(Value, (1.0, 1.001, 1.0, 2.0)), Value()]), (["b", "here"], [Value()] * 5)]
-    table = Layout("T", ["System"], heads, rows)
-    read = table.readable()
-    assert [head[1:] for head in read.heads] == [
-        ("De→En", "BLEU, sacreBLEU (equal here)"), ("En→De", "BLEU"), ("En→De", "sacreBLEU"),
-    ]  # fmt: skip
-    assert [[value.text for value in values] for _, values in read.rows] == [["1.00", "1.00", "2.00"]]
-    three = Layout("T", [], [("", name) for name in "PRF"], [([], [Value(1.0)] * 3)])
-    assert three.readable().heads == [("", "P, R, F (equal here)")]
+def test_columns_that_print_the_same_are_one(written):
+    metrics = {"BLEU": (1.0, 1.0), "sacreBLEU": (1.001, 2.0), "chrF": (None, None), "F": (None, None)}
+    cells = [
+        cell(means[way], direction, metric)
+        for way, direction in enumerate(DIRECTIONS)
+        for metric, means in metrics.items()
+    ]
+    markdown, latex = written(Table("T", frame_of(cells)))
+    # without any number, columns are not equal but missing
+    heads = (
+        "De→En BLEU = sacreBLEU | De→En chrF | De→En F | En→De BLEU | En→De sacreBLEU | En→De chrF | En→De F"
+    )
+    assert f"| System | {heads} |" in markdown
+    assert "| grammar | 1.00 | – | – | 1.00 | 2.00 | – | – |" in markdown
+    assert r"System & BLEU = sacreBLEU & chrF & F & BLEU & sacreBLEU & chrF & F \\" in latex
+    three, _ = written(Table("T", frame_of([cell(1.0, metric=name) for name in "PRF"])))
+    assert "| System | De→En P = R = F |" in three
+
+
+def test_html_has_marks_links_and_heads():
+    numbers = [
+        cell(1.0, change=0.9, p=0.03, best=True),
+        cell(2.0, metric="<R>", printed="3.0", origin="measured"),
+    ]
+    ((_, html),) = html_blocks(Table("T", frame_of(numbers)), lambda cell: f"#{cell['metric']}")
+    assert '<a href="#P"><strong>1.00†</strong></a> <small>Δ +0.90, p 0.030</small>' in html
+    assert "&lt;R&gt;" in html
+    assert re.search("<td *>3.0</td>", html)  # published: no run of ours
+    assert re.search(r'<th[^>]*colspan="2"[^>]*>De→En</th>', html)
 
 
 @pytest.mark.parametrize(("mean", "text"), [(-0.004, "0.00"), (-0.006, "-0.01"), (-0.0, "0.00")])
 def test_no_number_is_minus_zero(mean, text):
-    assert Value(mean).text == text
+    assert text_of(frame_of([cell(mean)]).iloc[0]) == text
+
+
+def test_what_lacks_or_diverged_stands_beside_the_number():
+    faults = {
+        (5, 0): "1.00",
+        (4, 0): "1.00 [4 of 5]",
+        (5, 1): "1.00 [1 diverged]",
+        (3, 2): "1.00 [3 of 5, 2 diverged]",
+    }
+    for (seeds, diverged), text in faults.items():
+        assert text_of(frame_of([cell(1.0, seeds=seeds, asked=5, diverged=diverged)]).iloc[0]) == text
 
 
 @pytest.mark.parametrize(
@@ -146,13 +205,15 @@ def test_no_number_is_minus_zero(mean, text):
     ],
 )
 def test_the_highest_as_printed_needs_rivals(values, best):
-    assert highest(values, 2) == best
+    cells = frame_of(cell(value, system=str(place)) for place, value in enumerate(values))
+    assert marked(cells)["best"].tolist() == best
+    assert not marked(cells.assign(contest=False))["best"].any()
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
 def test_latex_compiles(written, tmp_path):
-    notes = ["".join(LATEX), "Run `snakemake results/tables/a_b.md` with “λ”."]
-    written(layout(4, label=SPECIAL, notes=notes), layout(12, title="Wide − ±"))
+    notes = [Note("".join(LATEX)), Note("Run with “λ”:", "snakemake results/tables/a_b.md")]
+    written(table(4, label=SPECIAL, notes=notes), table(12, title="Wide − ±"))
     packages = r"\usepackage{booktabs,graphicx}"
     document = rf"\documentclass{{article}}{packages}\begin{{document}}\input{{t.tex}}\end{{document}}"
     (tmp_path / "page.tex").write_text(document)

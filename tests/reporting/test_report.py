@@ -16,31 +16,43 @@ from markdown_it import MarkdownIt
 
 from browser import SMALLEST
 from synmask.pipeline.files import UserError
-from synmask.pipeline.reporting.layout import Layout, Value, write_tables
+from synmask.pipeline.reporting.cells import frame_of
+from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.reporting.tree_page import page as tree_page
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900pt" height="200pt"><rect id="x" width="900" height="200"/></svg>'
-HEADS = [("", "De→En", name) for name in ("tokenised BLEU", "sacreBLEU", "chrF")]
 GRAMMAR = "Grammar <b>&</b> co"
 
 
-def table():
-    """Of two systems and a published one; the columns of BLEU are alike."""
-
-    def here(mean, system, **kwargs):
-        return Value(mean, sd=0.1, run=("toy", "de-en", system), **kwargs)
-
-    tested = here(31.0, "grammar", best=True, p=0.03, change=0.9, seeds=2)
-    rows = [
-        (["Transformer", "published"], [Value(printed="34.71"), Value(printed="34.71"), Value()]),
-        (["Transformer", "here"], [here(30.1, "transformer"), here(30.1, "transformer"), Value(50.0)]),
-        ([GRAMMAR, "here"], [tested, tested, here(49.0, "other")]),
+def cells_of(system, means, **kwargs):
+    """The cells of a row; the columns of BLEU are alike."""
+    names = {"corpus": "toy", "column": "de-en", "group": "", "system": system, "run": "de-en"}
+    numbers = {"digits": 2, "contest": True, "seeds": 2, "asked": 2, "diverged": 0, "best": False}
+    heads = ("tokenised BLEU", "sacreBLEU", "chrF")
+    return [
+        names | numbers | {"metric": head, "head": head, "mean": mean} | kwargs
+        for head, mean in zip(heads, means, strict=False)
     ]
-    notes = ["How to read.", "Marks.", "Missing: Grammar (seed 2); `snakemake x`."]
-    return Layout("Toy", ["System", ""], HEADS, rows, notes, "Transformer")
+
+
+def table():
+    """Of two systems and a published number."""
+    published = {"published": 34.71, "printed": "34.71", "origin": "measured"}
+    *bleu, chrf = cells_of("transformer", [30.1, 30.1, 50.0], label="Transformer", sd=0.1)
+    rows = [*(cell | published for cell in bleu), chrf]
+    *bleu, chrf = cells_of("grammar", [31.0, 31.0, 49.0], label=GRAMMAR, sd=0.1)
+    rows += [*(cell | {"best": True, "p": 0.03, "change": 0.9} for cell in bleu), chrf | {"system": "other"}]
+    notes = [
+        Note("Diverged: one.", warning=True),
+        Note("Missing: Grammar (seed 2);", "snakemake x", warning=True),
+        Note("How to read."),
+        Note("Marks."),
+        Note("Signature."),
+    ]
+    return Table("Toy", frame_of(rows), notes, "Transformer")
 
 
 SPEC = {
@@ -95,7 +107,7 @@ def project(tmp_path, monkeypatch):
         (pair / "text").mkdir(exist_ok=True)
         (pair / "text" / name).write_text("".join(f"{text} Nr{k}\n" for k in range(3)))
     (tmp_path / "results/tables").mkdir()
-    write_tables(tmp_path / "results/tables/toy", [table()])
+    write_tables(tmp_path / "results/tables/toy", [table()], {})
     (tmp_path / "results/figures").mkdir()
     for name in ("toy-bleu", "method"):
         (tmp_path / f"results/figures/{name}.svg").write_text(SVG)
@@ -157,8 +169,8 @@ def test_the_numbers_of_a_system_link_to_its_runs(project):
     html = page(project).read_text()
     assert '<a href="#run-toy-de-en-transformer">30.10 ± 0.10</a>' in html
     assert '<a href="#run-toy-de-en-grammar"><strong>31.00 ± 0.10†</strong></a>' in html
-    assert '<td class="number">34.71</td>' in html  # published: no run of ours
-    assert '<td class="number">49.00 ± 0.10</td>' in html  # of a system that is not on the page
+    assert re.search("<td *>34.71</td>", html)  # published: no run of ours
+    assert re.search("<td *>49.00 ± 0.10</td>", html)  # of a system that is not on the page
     assert '<a href="#run-toy-de-en-transformer-2">30.20</a>' in html
 
 
@@ -168,9 +180,24 @@ def test_marks_are_explained(project):
     assert (
         "Δ: difference from Transformer; p: how often chance alone gives one as large, not corrected" in html
     )
-    shown = html[html.index("<table>") :]
-    assert shown.index("How to read.") < shown.index("Marks.") < shown.index("1 more note")
-    assert shown.index("1 more note") < shown.index("Missing: Grammar (seed 2); <code>snakemake x</code>")
+    shown = re.sub("<details.*?</details>", "", html[html.index('<div class="table">') :])
+    assert shown.index('<p class="warning">Diverged: one.</p>') < shown.index("<table>")  # beside the numbers
+    assert shown.index("<table>") < shown.index("How to read.") < shown.index("Marks.")
+    assert "Signature." not in shown
+    assert "Missing: Grammar (seed 2); <code>snakemake x</code>" in html
+
+
+def test_a_tables_files_stand_in_its_heading(project):
+    heading = re.search(r"<h4>Toy(.*?)</h4>", page(project).read_text(), re.DOTALL)[1]
+    assert re.findall('href="(.*?)"', heading) == [f"tables/toy.{kind}" for kind in ("md", "csv", "tex")]
+
+
+def test_what_an_experiment_says_of_itself_stands_above_its_results(project):
+    spec = copy.deepcopy(SPEC)
+    spec["experiments"][0]["note"] = "Too small & few."
+    write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")
+    html = (project / "results/report.html").read_text()
+    assert html.index("<h1>") < html.index('<p class="warning">Too small &amp; few.</p>') < html.index("<nav")
 
 
 def test_the_title_stands_once_and_what_few_read_is_folded(project):
@@ -183,19 +210,16 @@ def test_the_title_stands_once_and_what_few_read_is_folded(project):
     assert '<a class="skip" href="#contents">' in body
 
 
-@pytest.mark.parametrize(("label", "folded"), [("memory (GiB)", True), ("sacreBLEU", False)])
-def test_a_table_of_costs_is_folded(project, label, folded):
-    layout = Layout("Toy & more: numbers", ["System"], [("", label)], [(["A"], [Value(1.5)])])
-    write_tables(project / "results/tables/toy", [layout])
+@pytest.mark.parametrize(("metric", "folded"), [("memory", True), ("sacrebleu", False)])
+def test_a_table_of_costs_is_folded(project, metric, folded):
+    cells = frame_of(cells_of("a", [1.5], label="A", metric=metric))
+    write_tables(project / "results/tables/toy", [Table("Toy & more: numbers", cells)], {})
     assert ("<details><summary>Numbers</summary>" in page(project).read_text()) == folded
 
 
 def test_columns_that_say_the_same_are_one(project):
     html = page(project).read_text()
-    assert re.findall('<th scope="col" class="number">(.*?)</th>', html) == [
-        "De→En tokenised BLEU, sacreBLEU (equal here)",
-        "De→En chrF",
-    ]
+    assert re.findall("<th *>(tokenised BLEU.*?|chrF)</th>", html) == ["tokenised BLEU = sacreBLEU", "chrF"]
 
 
 def test_what_was_run_is_reported(project):
@@ -251,16 +275,14 @@ HOSTILE = (
 
 def test_a_label_or_title_is_no_image_link_or_markup(project):
     """In the table's Markdown by itself, and in the page even where the Markdown holds an image."""
-    layout = Layout(
-        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Value(1.5)])], [f"{HOSTILE} `x`"]
-    )
-    layout.baseline = HOSTILE
-    layout.rows.append((["b"], [Value(1.0, p=0.5, change=-0.5)]))
-    write_tables(Path("results/tables/toy"), [layout])
+    rows = cells_of("a", [1.5], label=HOSTILE, group=HOSTILE)
+    rows += cells_of("b", [1.0], label="b", group=HOSTILE, p=0.5, change=-0.5)
+    table = Table(HOSTILE, frame_of(rows), [Note(HOSTILE, "x")], HOSTILE)
+    write_tables(Path("results/tables/toy"), [table], {})
     shown = MarkdownIt("commonmark").enable("table").render(Path("results/tables/toy.md").read_text())
     assert not re.search(r"<(img|a|em|script)\b", shown)
     assert shown.count("http://a.example/x.png") == 4
-    assert shown.count("<code>") == 2  # of the note: its own, and harmless in a label
+    assert shown.count("<code>") == 1  # of the note's command
     spec = copy.deepcopy(SPEC)
     spec["title"] = spec["experiments"][0]["title"] = HOSTILE
     spec["experiments"][0]["systems"][1][1] = HOSTILE

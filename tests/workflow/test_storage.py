@@ -1,6 +1,7 @@
 """Results in an object storage, which a stand-in for S3 on this machine is: tables of the runs that are there."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,12 @@ def test_tables_from_partial_results_in_a_bucket(built, project, bucket):
     project.config = built.config
     project.snakemake("-c1", "results/tables/demo.md", "--config", "partial=true", *words)
     table = there.Object("results/tables/demo.md").get()["Body"].read().decode()
-    assert "| Grammar | – | – |" in table
+    assert re.search(r"\| Grammar +\| +– \|", table)
     assert (
         "Missing: Grammar De→En (seed 1). To make what is missing: `snakemake results/tables/demo.md`."
         in table
     )
-    scores = [line for line in table.splitlines() if line.startswith("| Transformer |")]
-    assert scores[0].count("|") == 4
+    scores = [line for line in table.splitlines() if line.startswith("| Transformer ")]
+    assert re.search(r"\| +\**\d", scores[0])
     assert "–" not in scores[0]
     assert not Path(project.folder / "results").exists() or not os.listdir(project.folder / "results")

@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from synmask.pipeline.display import pipes
 from synmask.pipeline.evaluation.significance import over_seeds
 from synmask.pipeline.files import read_json
-from synmask.pipeline.reporting.layout import pipes, signed
+from synmask.pipeline.reporting.cells import signed
 
 CORPUS, DIRECTION = "multi30k-confirmation", "de-en"
 GRAMMAR, RIVALS = "grammar", ["transformer", "transformer-mlm", "transformer-wide-small"]

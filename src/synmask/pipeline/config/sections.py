@@ -464,6 +464,7 @@ class Experiment(base.Section):
     tables: base.Distinct[Literal["translation", "parsing"]] = key(
         "parsing needs gold trees", ("translation",), min_length=1
     )
+    note: base.Line | None = key("a sentence above all results on its page", None)
 
     @model_validator(mode="after")
     def _rows_differ(self) -> "Experiment":

@@ -22,9 +22,9 @@ from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, w
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
+from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render
-from synmask.pipeline.reporting.layout import signed
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare

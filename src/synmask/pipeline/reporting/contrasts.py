@@ -16,7 +16,7 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
 from synmask.pipeline.files import UserError
 from synmask.pipeline.record import read_record
-from synmask.pipeline.reporting.layout import signed
+from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
 
 SAMPLES = 10_000  # of a test: Holm's correction needs small p

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
+from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all
-from synmask.pipeline.reporting.layout import probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import TrainingRun

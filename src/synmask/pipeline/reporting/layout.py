@@ -1,170 +1,93 @@
-"""A table of numbers, and how it is printed: Markdown, LaTeX (booktabs), and JSON for the page."""
+"""How a table is printed: CSV, Markdown, LaTeX (booktabs), JSON for the page and HTML on it."""
 
-import itertools
-import math
+import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
+from markupsafe import Markup
+from markupsafe import escape as html_escape
 
-from synmask.pipeline.display import pipes, plain
-from synmask.pipeline.files import UserError, read_json, write_lines, writing
+from synmask.pipeline.display import plain
+from synmask.pipeline.files import UserError, all_writing, read_json, writing
+from synmask.pipeline.reporting.cells import frame_of, probability, signed, wide
 
 WIDEST = 8  # columns of numbers
-LATEX = {
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "`": r"\textasciigrave{}",
-    "\0": "{}",
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": r"$-$",
-    "→": r"$\rightarrow$",
-    "≥": r"$\geq$",
-    "λ": r"$\lambda$",
-    "†": r"$^{\dagger}$",
-    "‡": r"$^{\ddagger}$",
-    "–": "--",
-    "“": "``",
-    "”": "''",
-}
-SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
-EQUAL = " (equal here)"
+LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "`": r"\textasciigrave{}", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "|": r"\textbar{}",
+    "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "±": r"$\pm$", "×": r"$\times$", "−": "$-$",
+    "→": r"$\rightarrow$", "≥": r"$\geq$", "λ": r"$\lambda$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$",
+    "–": "--", "“": "``", "”": "''", "\0": "{}",
+}  # fmt: skip
+
+
+class Note(NamedTuple):
+    """A paragraph below a table, and the command that it ends with; whether it says what makes a number
+    doubtful."""
+
+    text: str
+    command: str = ""
+    warning: bool = False
 
 
 @dataclass
-class Value:
-    """A number of a table before it is printed: a mean over seeds, or a paper's number as printed.
+class Table:
+    """A table to print.
 
     Attributes:
-        mean: None if there is no number; it and `sd` are printed with `digits` decimals.
-        difference: from the published number.
-        p: decides the significance mark.
-        change: from the baseline.
-        seeds, asked: how many runs exist, and how many the table asks for.
-        run: corpus, direction (or task) and system of the runs.
-        printed: a paper's number as printed, instead of all this.
-    """
-
-    mean: float | None = None
-    digits: int = 2
-    sd: float | None = None
-    p: float | None = None
-    change: float | None = None
-    difference: float | None = None
-    seeds: int = 0
-    asked: int = 0
-    best: bool = False
-    run: tuple[str, str, str] | None = None
-    printed: str | None = None
-
-    @property
-    def text(self) -> str:
-        """Mean, sd, mark, difference, seeds if some are missing: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
-        if self.mean is None:
-            return self.printed or "–"
-        text = f"{self.mean:z.{self.digits}f}"  # z: no -0.00
-        if self.sd is not None:
-            text += f" ± {self.sd:.{self.digits}f}"
-        if self.p is not None and self.p < SIGNIFICANT:
-            text += "‡" if self.p < VERY_SIGNIFICANT else "†"
-        if self.difference is not None and not math.isnan(self.difference):
-            text += f" ({signed(self.difference, self.digits)})"
-        if self.seeds < self.asked:
-            text += f" [{self.seeds} of {self.asked}]"
-        return text
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """+0.10, −0.10, but never −0.00."""
-    return f"{round(float(value), digits) + 0.0:+.{digits}f}".replace("-", "−")
-
-
-def probability(p: float) -> str:
-    """p 0.012, or p < 0.001."""
-    return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
-
-
-def highest(values: Iterable[float | None], digits: int) -> list[bool]:
-    """Which values are the highest, compared as printed; a single value is not the highest."""
-    printed = [None if value is None else round(float(value), digits) for value in values]
-    rivals = [value for value in printed if value is not None]
-    return [len(rivals) > 1 and value == max(rivals) for value in printed]
-
-
-@dataclass
-class Layout:
-    """A table to print: `stubs` are the heads of the word columns at the left, `heads` of the number columns.
-
-    A head has several levels, such as ("IWSLT14", "De→En", "sacreBLEU"); an empty level is not printed.
-    More than `WIDEST` columns are printed as blocks below each other, one per head of the first level.
+        cells: see `cells.frame_of`.
+        baseline: the label of the row that changes are measured against.
+        stub: the head of the rows' labels.
     """
 
     title: str
-    stubs: list[str]
-    heads: list[tuple[str, ...]]
-    rows: list[tuple[list[str], list[Value]]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    baseline: str = ""  # the row that changes are measured against
+    cells: pd.DataFrame
+    notes: Sequence[Note] = ()
+    baseline: str = ""
+    stub: str = "System"
 
-    def blocks(self) -> list[tuple[str, "Layout"]]:
-        """Each block as a table of its own, with its heading ("" for a single block)."""
-        names = dict.fromkeys(head[0] for head in self.heads)
-        if len(self.heads) <= WIDEST or len(names) == 1:
-            return [("", self)]
-        blocks = []
-        for name in names:
-            places = [place for place, head in enumerate(self.heads) if head[0] == name]
-            heads = [("", *self.heads[place][1:]) for place in places]
-            rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
-            blocks.append((name, replace(self, heads=heads, rows=rows)))
-        return blocks
+    def blocks(self, form: Callable[[pd.Series], str]) -> Iterator[tuple[str, pd.DataFrame]]:
+        """The tables of text (`cells.wide`): one, or if it is too wide one per head of the first level.
 
-    def changes(self) -> bool:
-        """Whether any value is compared with the baseline."""
-        return any(value.change is not None for _, values in self.rows for value in values)
-
-    def readable(self) -> "Layout":
-        """The table without rows and columns of dashes and with one column where neighbours
-        have equal numbers."""
-        rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
-        kept: list[tuple[tuple[str, ...], list[Value]]] = []
-        for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
-            before, values = kept[-1] if kept else ((), [])
-            if before[:-1] == head[:-1] and [one.text for one in values] == [one.text for one in column]:
-                names = before[-1].removesuffix(EQUAL)
-                kept[-1] = ((*head[:-1], f"{names}, {head[-1]}{EQUAL}"), values)
-            elif any(map(_shows, column)):
-                kept.append((head, column))
-        lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
-        return replace(self, heads=[head for head, _ in kept], rows=lines)
+        Levels of heads without text are left out. Neighbours that print the same are one column.
+        """
+        table = wide(self.cells, form)
+        groups = table.columns.unique(0)
+        apart = table.shape[1] > WIDEST and len(groups) > 1
+        for group in groups if apart else [None]:
+            block = _merged(table[[group]] if apart else table)
+            levels = [level for level in range(int(apart), 3) if any(block.columns.unique(level))]
+            heads = [tuple(head[level] for level in levels) for head in block.columns]
+            yield group or "", block.set_axis(pd.MultiIndex.from_tuples(heads), axis="columns")
 
 
-TABLES = TypeAdapter(list[Layout])
+def _merged(table: pd.DataFrame) -> pd.DataFrame:
+    columns: dict[tuple[str, ...], pd.Series] = {}
+    for place, head in enumerate(table.columns):
+        column, (last, before) = table.iloc[:, place], next(reversed(columns.items()), (None, None))
+        if last and last[:-1] == head[:-1] and column.notna().any() and column.equals(before):
+            del columns[last]
+            head = (*head[:-1], f"{last[-1]} = {head[-1]}")
+        columns[head] = column
+    return pd.DataFrame(columns)
 
 
-def _shows(value: Value) -> bool:
-    return value.text != "–"
-
-
-def write_tables(out: Path, tables: Sequence[Layout]) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json.
+def write_tables(out: Path, tables: Sequence[Table], data: Mapping[str, pd.DataFrame]) -> None:
+    """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.KIND.csv for each frame of `data`: all or none.
 
     LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
     """
-    markdown = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
-    write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
-    write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
-    with writing(f"{out}.json", "wb") as handle:
-        handle.write(TABLES.dump_json([*tables]))
+    texts = {
+        ".md": "\n\n".join(map(_markdown, tables)) + "\n",
+        ".tex": "\n".join(map(_latex, tables)) + "\n",
+        ".json": json.dumps([_saved(table) for table in tables], ensure_ascii=False),
+    } | {kind: frame.to_csv(index=False, lineterminator="\n") for kind, frame in data.items()}
+    with all_writing([f"{out}{kind}" for kind in texts]) as handles:
+        for handle, text in zip(handles, texts.values(), strict=True):
+            handle.write(text)
 
 
 def write_csv(out: str | Path, data: pd.DataFrame) -> None:
@@ -173,15 +96,23 @@ def write_csv(out: str | Path, data: pd.DataFrame) -> None:
         data.to_csv(handle, index=False, lineterminator="\n")
 
 
-def read_tables(path: Path) -> list[Layout]:
+def _saved(table: Table) -> dict:
+    cells = table.cells.astype(object).where(table.cells.notna(), None)
+    return vars(table) | {"cells": cells.to_dict("records")}
+
+
+def read_tables(path: Path) -> list[Table]:
     """Read the tables in a JSON file of `write_tables`.
 
     Raises:
         UserError: the file is of another kind.
     """
     try:
-        return TABLES.validate_python(read_json(path))
-    except ValidationError:
+        tables = read_json(path)
+        for table in tables:
+            table |= {"cells": frame_of(table["cells"]), "notes": [Note(*note) for note in table["notes"]]}
+        return [Table(**table) for table in tables]
+    except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
 
 
@@ -192,71 +123,70 @@ def escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in apart)
 
 
-def literal(label: str) -> str:
-    """A label for use in a note, with its backquotes escaped."""
-    return label.replace("`", "``")
+def _with_stubs(table: Table, block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.DataFrame, int]:
+    """A block with its words as columns, and their number; a dash where there is no number."""
+    names = [table.stub, ""][: block.index.nlevels]
+    words = block.index.to_frame().map(escape)
+    words.columns = pd.MultiIndex.from_tuples([(*[""] * (block.columns.nlevels - 1), name) for name in names])
+    heads = block.rename(columns=escape)
+    return pd.concat([words, heads.fillna(escape("–"))], axis="columns"), len(names)
 
 
-def note_parts(note: str) -> list[str]:
-    """Text, code, text, …: in a note, code is between single backquotes; a double one is a literal `."""
-    parts = re.split(r"(?<!`)`(?!`)([^`]+)(?<!`)`(?!`)", note)
-    return [part.replace("``", "`") for part in parts]
+def _markdown(table: Table) -> str:
+    def form(cell: pd.Series) -> str:
+        return f"**{cell['text']}**" if cell["best"] else cell["text"]
+
+    parts = [f"# {plain(table.title)}"]
+    for name, block in table.blocks(form):
+        frame, stubs = _with_stubs(table, block, plain)
+        heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
+        align = ["left"] * stubs + ["right"] * block.shape[1]
+        text = frame.to_markdown(index=False, headers=heads, colalign=align, disable_numparse=True)
+        parts += [f"**{plain(name)}**", text] if name else [text]
+    for note in table.notes:
+        text = plain(note.text).replace(r"\|", "|")
+        parts.append(f"{text} `{note.command}`." if note.command else text)
+    return "\n\n".join(parts)
 
 
-def _note(text: str) -> str:
-    """Escape a note for Markdown."""
-    parts = enumerate(note_parts(text))
-    return "".join(f"`{part}`" if place % 2 else plain(part).replace(r"\|", "|") for place, part in parts)
+def _latex(table: Table) -> str:
+    def form(cell: pd.Series) -> str:
+        return rf"\textbf{{{escape(cell['text'])}}}" if cell["best"] else escape(cell["text"])
 
-
-def _latex_note(text: str) -> str:
-    """Escape a note for LaTeX."""
-    parts = enumerate(map(escape, note_parts(text)))
-    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in parts)
-
-
-def _markdown(table: Layout) -> list[str]:
-    lines = [f"# {plain(table.title)}"]
-    for name, block in table.blocks():
-        lines += [*(["", f"**{plain(name)}**"] if name else []), "", *_pipes(block)]
-    return [*lines, *(part for note in table.notes for part in ("", _note(note)))]
-
-
-def _pipes(table: Layout) -> list[str]:
-    heads = [plain(" ".join(filter(None, head))) for head in table.heads]
-    rows = (
-        [*map(plain, words), *(f"**{cell.text}**" if cell.best else cell.text for cell in cells)]
-        for words, cells in table.rows
-    )
-    return pipes([*map(plain, table.stubs), *heads], "l" * len(table.stubs) + "r" * len(heads), rows)
-
-
-def _latex(table: Layout) -> list[str]:
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
-    for name, block in table.blocks():
+    for name, block in table.blocks(form):
+        frame, stubs = _with_stubs(table, block, escape)
+        align = "l" * stubs + "r" * block.shape[1]
+        text = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
         lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
         lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
-        lines += [*_tabular(block), r"}\par\smallskip"]
+        lines += [text.rstrip("\n"), r"}\par\smallskip"]
     if table.notes:
         lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
-        lines += [rf"{_latex_note(note)}\par" for note in table.notes]
+        for note in table.notes:
+            command = rf" \texttt{{{escape(note.command)}}}." if note.command else ""
+            lines.append(rf"{escape(note.text)}{command}\par")
         lines.append(r"\end{minipage}")
-    return [*lines, r"\end{table}"]
+    return "\n".join([*lines, r"\end{table}"])
 
 
-def _tabular(table: Layout) -> list[str]:
-    """By pandas: each level of heads above its columns; levels without any text are left out."""
-    levels = [level for level in range(len(table.heads[0])) if any(head[level] for head in table.heads)]
-    stubs = [(*[""] * (len(levels) - 1), escape(stub)) for stub in table.stubs]
-    heads = [*stubs, *(tuple(escape(head[level]) for level in levels) for head in table.heads)]
-    rows = [
-        [
-            *map(escape, words),
-            *(rf"\textbf{{{escape(one.text)}}}" if one.best else escape(one.text) for one in values),
-        ]
-        for words, values in table.rows
-    ]
-    frame = pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(heads))
-    align = "l" * len(stubs) + "r" * len(table.heads)
-    printed = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
-    return printed.splitlines()
+def html_blocks(table: Table, link: Callable[[pd.Series], str | None]) -> Iterator[tuple[str, Markup]]:
+    """Each block's name and HTML; the numbers of our runs link to what `link` says."""
+
+    def form(cell: pd.Series) -> str:
+        text = html_escape(cell["text"])
+        text = Markup("<strong>{}</strong>").format(text) if cell["best"] else text
+        if cell["line"] != "here":
+            return text
+        if href := link(cell):
+            text = Markup('<a href="{}">{}</a>').format(href, text)
+        if pd.notna(cell["change"]):
+            change = f"Δ {signed(cell['change'], cell['digits'])}, {probability(cell['p'])}"
+            text += Markup(" <small>{}</small>").format(change)
+        return text
+
+    for name, block in table.blocks(form):
+        style = block.fillna("–").style.hide(names=True).hide(names=True, axis="columns")
+        for axis in ("index", "columns"):
+            style = style.format_index(escape="html", axis=axis)
+        yield name, Markup(style.to_html(exclude_styles=True, bold_headers=False))

@@ -1,142 +1,116 @@
-"""The notes below a table: how to read it, missing runs, sources of the numbers."""
+"""The notes below a table: what makes its numbers doubtful, how to read it, sources of the numbers."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
-from synmask.pipeline.reporting.cells import Cell
-from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, literal
+from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT
+from synmask.pipeline.reporting.layout import Note
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 from synmask.pipeline.runs import TableSpec, expected_runs
 
 
 def notes(
-    spec: TableSpec,
-    published: Published,
-    cells: Sequence[Cell],
-    runs: pd.DataFrame,
-    make: str,
-) -> list[str]:
-    """The notes, one paragraph each (`layout.note_parts`); `make`: the command that makes missing runs."""
-    spec = _with_literal_names(spec)
-    parts = [
-        _how_to_read(spec, cells),
+    spec: TableSpec, published: Published, cells: pd.DataFrame, runs: pd.DataFrame, make: str
+) -> list[Note]:
+    """The notes, first what makes numbers doubtful; `make`: the command that makes missing runs."""
+    missing = _missing(spec, runs)
+    warnings = [_not_finite(spec, runs), _diverged(spec, runs), *_shared(runs), _equal(spec, runs)]
+    printed = cells.dropna(subset=["paper"])
+    rest = [
+        _how_to_read(spec, cells, runs),
         _marks(spec, cells),
-        _untested(spec, cells),
-        _published(spec, published, cells),
-        *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
+        _untested(cells),
+        _published(spec, published, printed),
+        *published.notes({*zip(printed["corpus"], printed["metric"], printed["system"], strict=True)}),
         *spec["notes"],
-        _missing(spec, runs, make),
-        _not_finite(spec, runs),
-        _diverged(spec, runs),
-        *_shared(runs),
-        _equal(spec, runs),
         *_signatures(spec, runs),
         _machines(spec, runs),
         _commits(runs),
     ]
-    return [part for part in parts if part]
+    commands = [Note(f"{missing} To make what is missing:", make, warning=True)] if missing else []
+    return [*commands, *(Note(text, "", text in warnings) for text in [*warnings, *rest] if text)]
 
 
-def _how_to_read(spec: TableSpec, cells: Sequence[Cell]) -> str:
+def _how_to_read(spec: TableSpec, cells: pd.DataFrame, runs: pd.DataFrame) -> str:
+    seeds = sorted({*runs["seed"]} - {0})  # 0: of trivial baselines
     parts = []
-    runs = {tuple(seeds) for column in spec["columns"] for seeds in column["runs"].values()} - {(0,)}
-    if runs:  # of more than trivial baselines, which have seed 0
-        seeds = ", ".join(map(str, *runs)) if len(runs) == 1 else ""
-        if max(map(len, runs)) == 1:
-            parts.append(f"one seed ({seeds})" if seeds else "one seed each")
-        else:
-            over = f"seeds {seeds}" if seeds else "the seeds"
-            parts.append(f"mean ± sample standard deviation over {over}")
-    if any(cell.difference is not None for cell in cells):
+    if seeds:
+        which = ", ".join(map(str, seeds))
+        spread = f"Mean ± sample standard deviation over seeds {which}"
+        parts.append(spread if cells["seeds"].max() > 1 else f"One seed ({which})")
+    if cells["difference"].notna().any():
         parts.append("in parentheses the difference to the published number")
-    if any(0 < cell.seeds < cell.asked for cell in cells):
-        parts.append("in brackets how many of the seeds there are, where some lack")
-    ours, theirs = any(cell.best for cell in cells), any(cell.best_published for cell in cells)
-    if ours and spec["sweep"]:
-        parts.append(f"bold: chosen by the highest mean of {METRICS[CHOICE].label}")
-    elif ours or theirs:
-        apart = ", published and here apart" if ours and theirs else ""
-        parts.append(f"bold: the best of each column{apart}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    if cells["diverged"].any() or (cells["seeds"].gt(0) & cells["seeds"].lt(cells["asked"])).any():
+        parts.append("in brackets how many of the runs there are, or diverged")
+    if cells[["best", "best_published"]].any(axis=None):
+        chosen = f"chosen by the highest mean of {METRICS[CHOICE].label}"
+        apart = ", published and here apart" if cells["best_published"].any() else ""
+        parts.append(f"bold: {chosen if spec['sweep'] else f'the best of each column{apart}'}")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
-def _marks(spec: TableSpec, cells: Sequence[Cell]) -> str:
-    tested = [cell for cell in cells if cell.p is not None]
-    if not tested:
+def _marks(spec: TableSpec, cells: pd.DataFrame) -> str:
+    tested = cells.dropna(subset=["p"])
+    if tested.empty:
         return ""
-    label = dict(spec["rows"])[spec["baseline"]]
     units = "examples" if "glue" in spec["metrics"] else "sentences"
     text = f"by a paired bootstrap over {units} and seeds ({SAMPLES:,} samples)"
-    alone = [cell.p_seeds is None for cell in tested]
-    if all(alone):
-        text += "; one seed says nothing about the spread over seeds"
-    else:
+    if tested["p_seeds"].notna().any():
         text = f"both {text} and by Welch's t-test over the seeds"
-        text += "; where there is one seed, by the first alone" if any(alone) else ""
-    if min(cell.p for cell in tested) >= SIGNIFICANT:
-        return f"No difference from {label} is significant (p < {SIGNIFICANT}) {text}."
-    marks = f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT}"
-    return f"{marks} against {label}, {text}. Not corrected for the number of comparisons."
+    if tested["p_seeds"].isna().any():
+        text += "; one seed, tested by the first alone, says nothing about the spread over seeds"
+    marks = f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {dict(spec['rows'])[spec['baseline']]}"
+    return f"{marks}, {text}. Not corrected for the number of comparisons."
 
 
-def _with_literal_names(spec: TableSpec) -> TableSpec:
-    """The spec with labels and groups escaped for notes."""
-    rows = [[system, literal(label)] for system, label in spec["rows"]]
-    columns = [{**column, "group": literal(column["group"])} for column in spec["columns"]]
-    return {**spec, "rows": rows, "columns": columns}
-
-
-def _untested(spec: TableSpec, cells: Sequence[Cell]) -> str:
-    labels = dict(spec["rows"])
-    untested = (cell for cell in cells if cell.baseline and cell.p is None)
-    names = (f"{labels[cell.system]} {arrow(cell.column)}" for cell in untested)
+def _untested(cells: pd.DataFrame) -> str:
+    untested = cells[cells["baseline"].notna() & cells["p"].isna()]
+    names = (f"{cell.label} {arrow(cell.column)}" for cell in untested.itertuples())
     return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 
-def _published(spec: TableSpec, published: Published, cells: Sequence[Cell]) -> str:
+def _published(spec: TableSpec, published: Published, cells: pd.DataFrame) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
-    printed = [cell for cell in cells if cell.paper]
-    papers = dict.fromkeys(cell.paper for cell in printed)
-    quoted = dict.fromkeys(cell.system for cell in printed if cell.origin == "quoted")
-    if not papers:
-        return ""
-    text = f"Published numbers: {'; '.join(published.papers[paper] for paper in papers)}."
-    if quoted:
-        labels = dict(spec["rows"])
-        origins = (f"{labels[name]} ({published.cite(published.systems[name].paper)})" for name in quoted)
-        text += f" Quoted there, not measured by its authors: {', '.join(origins)}."
-    return text
+    labels, quoted = dict(spec["rows"]), cells.loc[cells["origin"] == "quoted", "system"].unique()
+    origins = (f"{labels[name]} ({published.cite(published.systems[name].paper)})" for name in quoted)
+    papers = _listed("Published numbers", map(published.papers.get, cells["paper"]), "; ")
+    return papers + _listed(" Quoted there, not measured by its authors", origins)
 
 
-def _missing(spec: TableSpec, runs: pd.DataFrame, make: str) -> str:
-    """The missing runs, and the command that makes them."""
-    there = set(runs[RUN].itertuples(index=False, name=None))
-    parts, missing, expected = [], 0, len(expected_runs(spec))
-    for column in spec["columns"]:
-        where = " ".join(filter(None, [column["group"], arrow(column["column"])]))
-        for system, label in spec["rows"]:
-            seeds = column["runs"].get(system, [])
-            absent = [s for s in seeds if (column["corpus"], column["column"], system, s) not in there]
-            missing += len(absent)
-            if absent:
-                which = "all seeds" if absent == seeds and len(seeds) > 1 else _seeds(absent)
-                parts.append(f"{label} {where} ({which})")
-    what = f"all {expected} runs" if missing == expected else "; ".join(parts)
-    return f"Missing: {what}. To make what is missing: `{make}`." if missing else ""
+def _missing(spec: TableSpec, runs: pd.DataFrame) -> str:
+    there = {*runs[RUN].itertuples(index=False, name=None)}
+    expected = [tuple(run.values()) for run in expected_runs(spec)]
+    absent: dict[tuple[str, str, str], list[int]] = {}
+    for *cell, seed in (run for run in expected if run not in there):
+        absent.setdefault(tuple(cell), []).append(seed)
+    if expected and runs.empty:
+        return f"Missing: all {len(expected)} runs."
+    labels = dict(spec["rows"])
+    groups = {(column["corpus"], column["column"]): column["group"] for column in spec["columns"]}
+    names = (
+        f"{labels[system]} {f'{groups[corpus, column]} {arrow(column)}'.strip()} ({_seeds(seeds)})"
+        for (corpus, column, system), seeds in absent.items()
+    )
+    return _listed("Missing", names, "; ")
 
 
 def _not_finite(spec: TableSpec, runs: pd.DataFrame) -> str:
     shown = [metric for metric in spec["metrics"] if metric in [*SCORES, *VALID_SCORES]]
-    bad = runs[runs[shown].isna().any(axis=1)]
-    names = (_named(spec, run) for _, run in bad.iterrows())
+    names = (_named(spec, run) for _, run in runs[runs[shown].isna().any(axis=1)].iterrows())
     return _listed("No finite score, so left out of the means", names, "; ")
+
+
+def _diverged(spec: TableSpec, runs: pd.DataFrame) -> str:
+    """Runs in the means whose training learned nothing."""
+    bad = runs.dropna(subset=["diverged"]).drop_duplicates(RUN)
+    names = (f"{_named(spec, run)}, {run['diverged']}" for _, run in bad.iterrows())
+    return _listed("Diverged, but in the means", names, "; ")
 
 
 def _shared(runs: pd.DataFrame) -> Iterator[str]:
@@ -144,15 +118,7 @@ def _shared(runs: pd.DataFrame) -> Iterator[str]:
     places = runs.dropna(subset=["overlap"]).drop_duplicates(["corpus", "direction", "overlap"])
     for _, run in places.iterrows():
         shared = (f"{count:,} {where}" for where, count in json.loads(run["overlap"]).items() if count)
-        where = f"{run['corpus']} {arrow(run['direction'])}"
-        yield _listed(f"Pairs that occur in two sets, {where}", shared)
-
-
-def _diverged(spec: TableSpec, runs: pd.DataFrame) -> str:
-    """Runs in the means whose training learned nothing."""
-    bad = runs[runs["diverged"].notna()].drop_duplicates(RUN)
-    names = (f"{_named(spec, run)}, {run['diverged']}" for _, run in bad.iterrows())
-    return _listed("Diverged, but in the means", names, "; ")
+        yield _listed(f"Pairs that occur in two sets, {run['corpus']} {arrow(run['direction'])}", shared)
 
 
 def _equal(spec: TableSpec, runs: pd.DataFrame) -> str:
@@ -160,10 +126,10 @@ def _equal(spec: TableSpec, runs: pd.DataFrame) -> str:
     parts = []
     answers = "answers" if "glue" in spec["metrics"] else "translations"
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
-        for key, what in (("model", "models"), ("answers", answers)):
+        for key, name in (("model", "models"), ("answers", answers)):
             twins = cell[cell[key].notna() & cell.duplicated(key, keep=False)]
             if len(twins):
-                parts += [f"{what} of {_named(spec, group)}" for _, group in twins.groupby(key, sort=False)]
+                parts += [f"{name} of {_named(spec, group)}" for _, group in twins.groupby(key, sort=False)]
                 break  # equal models translate alike
     return _listed("Equal, although their seeds differ", parts, "; ")
 
@@ -179,31 +145,30 @@ def _signatures(spec: TableSpec, runs: pd.DataFrame) -> Iterator[str]:
     for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in spec["metrics"]):
         if metric not in SCORES or runs.empty:
             continue
-        for signature, group in runs.groupby(f"signature_{metric}", sort=False):
-            columns = dict.fromkeys(zip(group["corpus"], group["direction"], strict=True))
-            where = ", ".join(f"{corpus} {arrow(direction)}" for corpus, direction in columns)
-            several = runs[f"signature_{metric}"].nunique() > 1
-            yield f"{METRICS[metric].label}{f' ({where})' if several else ''}: {signature}."
+        signatures = runs.groupby(f"signature_{metric}", sort=False)
+        for signature, group in signatures:
+            places = group[["corpus", "direction"]].drop_duplicates().itertuples(index=False, name=None)
+            where = ", ".join(f"{corpus} {arrow(direction)}" for corpus, direction in places)
+            yield f"{METRICS[metric].label}{f' ({where})' if len(signatures) > 1 else ''}: {signature}."
 
 
 def _machines(spec: TableSpec, runs: pd.DataFrame) -> str:
-    if not {"tokens_per_second", "device_hours", "memory"} & set(spec["metrics"]):
-        return ""
-    text = _listed("Trained here on", runs["device"])
+    of_machine = {"tokens_per_second", "device_hours", "memory"} & {*spec["metrics"]}
+    text = _listed("Trained here on", runs["device"]) if of_machine else ""
     meaning = " Hours count every device; memory is the main memory of the training's processes."
     return text and text + meaning
 
 
 def _commits(runs: pd.DataFrame) -> str:
     """The commits whose code trained and scored the runs."""
-    found = [*dict.fromkeys(", ".join(filter(None, runs["commit"].dropna())).split(", "))]
-    return _listed("Commit" if len(found) == 1 else "Made by the code of several commits", found)
+    commits = [*dict.fromkeys(", ".join(filter(None, runs["commit"].dropna())).split(", "))]
+    return _listed("Commit" if len(commits) == 1 else "Made by the code of several commits", commits)
 
 
-def _listed(what: str, values: Iterable[object], between: str = ", ") -> str:
+def _listed(head: str, values: Iterable[object], between: str = ", ") -> str:
     """The known values, each once; "" if there are none."""
-    values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
-    return f"{what}: {between.join(values)}." if values else ""
+    known = dict.fromkeys(str(value) for value in values if value and pd.notna(value))
+    return f"{head}: {between.join(known)}." if known else ""
 
 
 def _seeds(seeds: list[int]) -> str:

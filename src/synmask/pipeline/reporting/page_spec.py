@@ -14,6 +14,7 @@ class PagePart(TypedDict):
     """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
 
     Attributes:
+        note: a sentence above all of its results.
         systems: name and label of each.
         runs: direction → system → seeds.
         tables, figures: paths of Markdown and of SVG files.
@@ -25,6 +26,7 @@ class PagePart(TypedDict):
 
     name: str
     title: str
+    note: NotRequired[str | None]
     corpus: str
     directions: list[str]
     systems: list[tuple[str, str]]

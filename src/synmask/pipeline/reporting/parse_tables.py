@@ -13,17 +13,8 @@ from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError
 from synmask.pipeline.record import read_record
-from synmask.pipeline.reporting.layout import (
-    SIGNIFICANT,
-    VERY_SIGNIFICANT,
-    Layout,
-    Value,
-    highest,
-    literal,
-    signed,
-    write_csv,
-    write_tables,
-)
+from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT, frame_of, marked, signed
+from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.metrics import (
     ATTACHMENT,
     DEPENDENCIES,
@@ -86,8 +77,7 @@ def write_parse_table(
     spans = read_counts(counts)
     parts = [part for _, part in runs.groupby("protocol", sort=False)]
     tables = [_table(title, part, spans, dict(labels), directions) for part in parts]
-    write_tables(output, tables)
-    write_csv(output, runs)
+    write_tables(output, tables, {".csv": runs})
 
 
 def _check_alike(runs: pd.DataFrame) -> None:
@@ -104,43 +94,46 @@ def _check_alike(runs: pd.DataFrame) -> None:
 
 def _table(
     title: str, runs: pd.DataFrame, spans: Spans, labels: dict[str, str], directions: Sequence[str]
-) -> Layout:
+) -> Table:
     """One protocol's table: means ± sd of the systems, then the trivial trees."""
-    protocol, corpus = runs["protocol"].iloc[0], runs["corpus"].iloc[0]
+    protocol = runs["protocol"].iloc[0]
     metrics = ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES
     if protocol == DEPENDENCIES:  # some systems induce no heads
         labels = {name: label for name, label in labels.items() if name in {*runs["system"]}}
     trivial = [tree for tree in TREES[1:] if tree in {*runs["tree"]}]
-    spelt = {name: literal(label) for name, label in labels.items()}
-    table = Layout(
-        f"{title}, protocol “{protocol}”",
-        ["Trees"],
-        [(arrow(direction), PARSE_LABELS[metric]) for direction in directions for metric in metrics],
-        [([label], []) for label in (*labels.values(), *trivial)],
-        [_how_to_read(runs, protocol), *_missing(runs, spelt, directions)],
-        baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
-    )
+    cells, tested = [], []
     for direction in directions:
         here = runs[runs["direction"] == direction]
-        parts = [here[(here["tree"] == "induced") & (here["system"] == name)] for name in labels]
-        parts += [here[here["tree"] == tree].drop_duplicates("tree") for tree in trivial]
-        places = [*((corpus, direction, name) for name in labels), *[None] * len(trivial)]
-        tests, note = _significance(spans, protocol, direction, spelt)
-        table.notes += note
-        for metric in metrics:
-            column = []
-            for place, part in zip(places, parts, strict=True):
-                values = part[metric] if part[metric].notna().all() else part[metric][:0]
-                mean = float(values.mean()) if len(values) else None
-                sd = values.std(ddof=1) if len(values) > 1 else None
-                test = tests.get(place and place[-1], {}) if metric == "f1" and len(values) else {}
-                column.append(Value(mean, sd=sd, run=place, **test))
-            rows = [*zip(table.rows, column, strict=True)]
-            rivals = [None if words == ["oracle"] else one.mean for (words, _), one in rows]
-            for ((_, cells), one), best in zip(rows, highest(rivals, 2), strict=True):
-                one.best = best
-                cells.append(one)
-    return table
+        tests, note = _significance(spans, protocol, direction, labels)
+        tested += note
+        rows = [
+            (name, label, here[(here["tree"] == "induced") & (here["system"] == name)])
+            for name, label in labels.items()
+        ]
+        rows += [(None, tree, here[here["tree"] == tree].drop_duplicates("tree")) for tree in trivial]
+        for metric, (system, label, part) in itertools.product(metrics, rows):
+            values = part[metric] if part[metric].notna().all() else part[metric][:0]
+            cell = {
+                "corpus": runs["corpus"].iloc[0],
+                "column": direction,
+                "metric": metric,
+                "system": system,
+                "label": label,
+                "mean": values.mean(),
+                "sd": values.std(ddof=1),
+                "run": system and direction,
+                "head": PARSE_LABELS[metric],
+                "contest": label != "oracle" or system is not None,
+            }
+            cells.append(cell | (tests.get(system, {}) if metric == "f1" and len(values) else {}))
+    same = {"group": "", "digits": 2, "seeds": 0, "asked": 0, "diverged": 0}
+    return Table(
+        f"{title}, protocol “{protocol}”",
+        marked(frame_of(cells).assign(**same)),
+        [*_missing(runs, labels, directions), Note(_how_to_read(runs, protocol)), *map(Note, tested)],
+        baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
+        stub="Trees",
+    )
 
 
 def _how_to_read(runs: pd.DataFrame, protocol: str) -> str:
@@ -164,28 +157,26 @@ def _significance(
     spans: Spans, protocol: str, direction: str, labels: dict[str, str]
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """The test of each system against right-branching, and a note on the systems against each other."""
-    runs = {name: found for name in labels if (found := spans.get((direction, name, protocol)))}
-    induced = {name: [trees["induced"] for trees in found] for name, found in runs.items()}
-    tests = {}
-    for name, found in runs.items():
-        change, p = _test(induced[name], found[0]["right-branching"])
-        tests[name] = {"p": p, "change": change}
+    runs = {name: trees for name in labels if (trees := spans.get((direction, name, protocol)))}
+    induced = {name: [kinds["induced"] for kinds in trees] for name, trees in runs.items()}
+    tests = {name: _test(induced[name], trees[0]["right-branching"]) for name, trees in runs.items()}
     parts = []
-    for one, other in itertools.combinations(runs, 2):
-        change, p = _test(induced[other], induced[one])
-        parts.append(f"{labels[other]} against {labels[one]} {signed(change)} (p = {p:.3f})")
+    for first, second in itertools.combinations(runs, 2):
+        test = _test(induced[second], induced[first])
+        numbers = f"{signed(test['change'])} (p = {test['p']:.3f})"
+        parts.append(f"{labels[second]} against {labels[first]} {numbers}")
     return tests, [f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}."] if parts else []
 
 
-def _test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts) -> tuple[float, float]:
+def _test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts) -> dict[str, float]:
     """The difference in F1 from runs, or from one kind of trivial trees, and the p of the tests."""
     runs = [theirs] if isinstance(theirs, Counts) else theirs
     scores, rivals = corpus_f1(ours), corpus_f1(runs)
     test = compare(scores, rivals[0] if runs is not theirs else rivals, ours, runs)
-    return fmean(scores) - fmean(rivals), test.p
+    return {"change": fmean(scores) - fmean(rivals), "p": test.p}
 
 
-def _missing(runs: pd.DataFrame, labels: dict[str, str], directions: Sequence[str]) -> list[str]:
+def _missing(runs: pd.DataFrame, labels: dict[str, str], directions: Sequence[str]) -> list[Note]:
     """One line on missing runs: those with seeds that other systems or directions have."""
     seeds = sorted({*runs["seed"]})
     there = {*zip(runs["system"], runs["direction"], runs["seed"], strict=True)}
@@ -195,4 +186,4 @@ def _missing(runs: pd.DataFrame, labels: dict[str, str], directions: Sequence[st
         if absent:
             which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
             parts.append(f"{labels[system]} {arrow(direction)} ({which})")
-    return [f"Missing runs: {'; '.join(parts)}."] if parts else []
+    return [Note(f"Missing runs: {'; '.join(parts)}.", warning=True)] if parts else []

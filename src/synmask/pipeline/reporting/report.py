@@ -12,16 +12,18 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
 from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.base import arrow, sides
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
+from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
-from synmask.pipeline.reporting.layout import note_parts, probability, read_tables, signed
+from synmask.pipeline.reporting.layout import Table, html_blocks, read_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import (
@@ -40,7 +42,7 @@ TITLES = {
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }
-COST = {metric.label for metric in METRICS.values() if not metric.contest}
+COSTS = {name for name, metric in METRICS.items() if not metric.contest}
 
 
 def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
@@ -64,10 +66,9 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
-        "code": note_parts,
-        "costs": lambda table: any(head[-1] in COST for head in table.heads),
+        "blocks": _blocks,
+        "costs": lambda table: table.cells["metric"].isin(COSTS).any(),
         "heading": _heading,
-        "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2: "–" if value is None else f"{value:z,.{digits}f}",
@@ -100,6 +101,7 @@ def _experiment(spec: PagePart, captions: Path) -> dict[str, Any]:
     translations = {} if "metrics" in spec else _translations(spec, runs)
     return {
         "metrics": TRANSLATION_SCORES,
+        "note": None,
         **spec,
         "systems": dict(spec["systems"]),
         "kind": "Task" if "metrics" in spec else "Direction",
@@ -113,6 +115,17 @@ def _experiment(spec: PagePart, captions: Path) -> dict[str, Any]:
         "absent": _absent([*spec["tables"], *spec["figures"], *(path for _, path in pages)]),
         "translations": translations,
     }
+
+
+def _blocks(table: Table, experiment: dict[str, Any]) -> list[tuple[str, Markup]]:
+    """A table's HTML, in which the numbers of the experiment's runs link to them."""
+    name, corpus = experiment["name"], experiment["corpus"]
+
+    def link(cell: pd.Series) -> str | None:
+        here = cell["run"] in experiment["directions"] and cell["system"] in experiment["systems"]
+        return f"#run-{name}-{cell['run']}-{cell['system']}" if here and cell["corpus"] == corpus else None
+
+    return [*html_blocks(table, link)]
 
 
 def _heading(title: str, experiment: str) -> str:

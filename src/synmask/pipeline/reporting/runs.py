@@ -4,6 +4,7 @@ All functions that read raise a UserError if a file is missing, is not JSON, or 
 or read tasks, if runs that a table puts together are not alike, or one is given twice.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,8 +37,8 @@ AS_JSON = {*SETTINGS, "weights"}
 
 def commits(run: Mapping[str, Any]) -> list[str]:
     """The commits whose code made a scores.json: of each attempt of the training, then of the scores."""
-    made = [*(run.get("attempts") or ()), run]  # older versions recorded no attempts
-    return [*dict.fromkeys(one["commit"] for one in made if one.get("commit"))]
+    steps = [*(run.get("attempts") or ()), run]  # older versions recorded no attempts
+    return [*dict.fromkeys(step["commit"] for step in steps if step.get("commit"))]
 
 
 def _costs(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,10 +79,10 @@ def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induce
     """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`."""
     rows = []
     for path in paths:
-        found = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
-        if not found:
+        scores = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
+        if not scores:
             raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
-        rows += found
+        rows += scores
     table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
     check_once(table)
     return table
@@ -103,22 +104,22 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[str, Counts]]]:
     """Read parse_counts.json files: (direction, system, protocol) → of each run, counts per kind of tree."""
-    found: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
-    seen: list[dict[str, Any]] = []
+    counts: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
+    runs: list[dict[str, Any]] = []
     for path in paths:
         run = read_json(path)
         with _complete(path):
-            seen.append({key: run[key] for key in RUN})
+            runs.append({key: run[key] for key in RUN})
             for name, protocol in run["counts"].items():
                 itemgetter("gold", "induced", "right-branching")(protocol)  # all there
                 gold = np.array(protocol.pop("gold"))
-                counts = {
+                of_trees = {
                     tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
                     for tree, spans in protocol.items()
                 }
-                found.setdefault((run["direction"], run["system"], name), []).append(counts)
-    check_once(pd.DataFrame(seen, columns=RUN))
-    return found
+                counts.setdefault((run["direction"], run["system"], name), []).append(of_trees)
+    check_once(pd.DataFrame(runs, columns=RUN))
+    return counts
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame:
@@ -150,26 +151,19 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
                     rows.append(head | row)
     table = pd.DataFrame(rows)
     check_once(table)
-    for _, group in table.groupby(["corpus", "direction", "system"]):
-        _same(group, "settings")
-    for _, group in table.groupby(["corpus", "system"]):  # also what an average over tasks puts together
-        _same(group, "weights")
-    _check_weights(table)
+    _check_same(table, ["corpus", "direction", "system"], "settings")
+    _check_same(table, ["corpus", "system"], "weights")  # also what an average over tasks puts together
+    _check_same(pd.DataFrame(_starts(table), columns=[*table, "name"]), ["name"], "weights")
     return table
 
 
-def _check_weights(runs: pd.DataFrame) -> None:
-    """Check that weights of one name were trained alike, also where others continue them."""
-    starts = []
-    for _, run in runs.iterrows():
+def _starts(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The runs once for each of the weights that they start from, also where others continue these."""
+    for run in runs.to_dict("records"):
         start = json.loads(run["weights"])
         while start:
-            starts.append(
-                run.to_dict() | {"name": start["weights"], "weights": json.dumps(start, sort_keys=True)}
-            )
+            yield run | {"name": start["weights"], "weights": json.dumps(start, sort_keys=True)}
             start = start.get("start")
-    for _, group in pd.DataFrame(starts, columns=[*runs, "name"]).groupby("name"):
-        _same(group, "weights")
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
@@ -177,9 +171,9 @@ def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     names = {column["column"] for column in columns if column.get("task")}
     if len(names) == len(columns):
         return runs
-    groups = runs.groupby(["corpus", "system", "seed"], sort=False)
-    whole = groups.filter(lambda group: {*group["direction"]} == names)
-    means = whole.groupby(["corpus", "system", "seed"], sort=False)["glue"].mean(skipna=False)
+    of_seed = ["corpus", "system", "seed"]
+    whole = runs.groupby(of_seed, sort=False).filter(lambda group: {*group["direction"]} == names)
+    means = whole.groupby(of_seed, sort=False)["glue"].mean(skipna=False)
     return pd.concat([runs, means.reset_index().assign(direction=AVERAGE)], ignore_index=True)
 
 
@@ -197,11 +191,8 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 def check_alike(runs: pd.DataFrame) -> None:
     """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike."""
     check_once(runs)
-    for _, column in runs.groupby(["corpus", "direction"], sort=False):
-        for key in ("decoding", *SIGNATURES):
-            _same(column, key)
-    for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
-        _same(cell, "settings")
+    _check_same(runs, ["corpus", "direction"], "decoding", *SIGNATURES)
+    _check_same(runs, ["corpus", "direction", "system"], "settings")
 
 
 def check_once(runs: pd.DataFrame, *keys: str) -> None:
@@ -216,16 +207,15 @@ def describe(run: pd.Series | dict[str, Any]) -> str:
     return f"{run['system']} on {run['corpus']} {run['direction']}, seed {run['seed']}"
 
 
-def _same(runs: pd.DataFrame, key: str) -> None:
-    first = runs.iloc[0]
-    for _, run in runs[runs[key] != first[key]].iterrows():
-        one, other = first[key], run[key]
-        if key in AS_JSON:
-            one, other = first_difference(json.loads(one), json.loads(other))
-        raise UserError(
-            f"{key} differ between {describe(first)} ({one}) and {describe(run)} ({other}); "
-            "make the older run again"
-        )
+def _check_same(runs: pd.DataFrame, by: Sequence[str], *keys: str) -> None:
+    for (_, group), key in itertools.product(runs.groupby([*by], sort=False), keys):
+        first = group.iloc[0]
+        for _, run in group[group[key] != first[key]].iterrows():
+            values = first[key], run[key]
+            if key in AS_JSON:
+                values = first_difference(*map(json.loads, values))
+            sides = (f"{describe(side)} ({value})" for side, value in zip((first, run), values, strict=True))
+            raise UserError(f"{key} differ between {' and '.join(sides)}; make the older run again")
 
 
 def _finite(value: Any) -> float:

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.base import TESTED, arrow
+from synmask.pipeline.config.base import TESTED
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
@@ -19,17 +19,13 @@ from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting import runs as results
-from synmask.pipeline.reporting.cells import Cell
-from synmask.pipeline.reporting.layout import Layout, Value, highest, write_csv, write_tables
+from synmask.pipeline.reporting.cells import OF_CSV, frame_of, marked
+from synmask.pipeline.reporting.layout import Table, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
 from synmask.pipeline.runs import Column, TableSpec, expected_runs
 
 PROTOCOL = "paper"  # the paper's own count of parsing scores
-OF_CELL = [
-    "corpus", "column", "metric", "system", "label", "published", "origin", "paper", "mean", "sd", "median",
-    "seeds", "asked", "difference", "baseline", "p", "p_test_set", "p_seeds", "best", "best_published",
-]  # fmt: skip
 OF_RUN = [*results.RUN, *results.COSTS, "device_hours", "memory", *results.SCORES, *results.VALID_SCORES]
 OF_RUN += results.SIGNATURES
 FOR_NOTES = ["overlap", "counts", *results.OUTPUTS]  # and tests
@@ -64,13 +60,11 @@ def write_table(
     known = read_published(published)
     runs = _gather(spec, scores, parses, tasks)
     cells = _cells(spec, known, runs)
-    write_csv(output, pd.DataFrame(map(asdict, cells))[OF_CELL])
-    write_csv(f"{output}.runs", runs.drop(columns=FOR_NOTES))
-    table = _layout(spec, cells)
     # of a storage, what a user calls it
     name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))
-    table.notes = notes(spec, known, cells, runs, make=f"snakemake {name}.md")
-    write_tables(output, [table])
+    paragraphs = notes(spec, known, cells, runs, make=f"snakemake {name}.md")
+    table = Table(spec["title"], cells, paragraphs, dict(spec["rows"]).get(spec["baseline"], ""))
+    write_tables(output, [table], {".csv": cells[OF_CSV], ".runs.csv": runs.drop(columns=FOR_NOTES)})
 
 
 def _gather(
@@ -96,24 +90,20 @@ def _gather(
     return results.averaged(runs, spec["columns"]) if tasks else runs
 
 
-def _cells(spec: TableSpec, published: Published, runs: pd.DataFrame) -> list[Cell]:
-    """All cells of a table by column, metric and row; the best means, or validation's choice, are marked."""
-    cells = []
-    choice = results.chosen(runs) if spec["sweep"] else {}
-    for column in spec["columns"]:
-        counts = cache(partial(_counts, column.get("task"), column.get("part")))
-        for metric in spec["metrics"]:
-            rows = [_cell(spec, published, runs, counts, column, metric, *row) for row in spec["rows"]]
-            if spec["sweep"]:
-                for cell in rows:
-                    cell.best = choice.get((cell.corpus, cell.column)) == cell.system
-            elif METRICS[metric].contest:
-                for value, mark in (("mean", "best"), ("published", "best_published")):
-                    best = highest((getattr(cell, value) for cell in rows), METRICS[metric].digits)
-                    for cell, is_best in zip(rows, best, strict=True):
-                        setattr(cell, mark, is_best)
-            cells += rows
-    return cells
+def _cells(spec: TableSpec, published: Published, runs: pd.DataFrame) -> pd.DataFrame:
+    """All cells of a table; the best means, or validation's choice, are marked."""
+    counts = [cache(partial(_counts, column.get("task"), column.get("part"))) for column in spec["columns"]]
+    cells = frame_of(
+        _cell(spec, published, runs, of_column, column, metric, system) | {"label": label}
+        for column, of_column in zip(spec["columns"], counts, strict=True)
+        for metric in spec["metrics"]
+        for system, label in spec["rows"]
+    )
+    if not spec["sweep"]:
+        return marked(cells)
+    choice = results.chosen(runs)
+    places = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
+    return cells.assign(best=[choice.get((corpus, column)) == system for corpus, column, system in places])
 
 
 def _cell(
@@ -124,55 +114,51 @@ def _cell(
     column: Column,
     metric: str,
     system: str,
-    label: str,
-) -> Cell:
-    corpus, name, kind = column["corpus"], column["column"], METRICS[metric]
+) -> dict[str, Any]:
+    corpus, name, printing = column["corpus"], column["column"], METRICS[metric]
     number = published.numbers.get((corpus, name, metric, system))
     here = runs[(runs["corpus"] == corpus) & (runs["direction"] == name)]
-    ours, theirs = (_scored(here, metric, one) for one in (system, spec["baseline"]))
-    values = ours["value"]
-    mean = values.mean() if len(values) else None
+    ours, theirs = (_scored(here, metric, side) for side in (system, spec["baseline"]))
+    values, mean = ours["value"], ours["value"].mean()  # NaN without runs
     due = metric in TESTED and system != spec["baseline"] and len(ours) and len(theirs)
     due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
-    test = _test(counts, column, metric, ours, theirs) if due else None
-    direction = column.get("task", name)  # None: an average over columns
-    return Cell(
-        mean, kind.digits,
-        sd=values.std(ddof=1) if len(values) > 1 and kind.spread else None,
-        p=test and test.p,
-        p_test_set=test and test.p_test_set,
-        p_seeds=test and test.p_seeds,
-        change=test and mean - theirs["value"].mean(),
-        difference=mean - number.mean if number and mean is not None else None,
-        seeds=len(values),
-        asked=len(_expected_seeds(spec, column, system)),
-        run=(corpus, direction, system) if direction else None,
-        corpus=corpus,
-        column=name,
-        metric=metric,
-        system=system,
-        label=label,
-        published=number and number.mean,
-        published_text=number and number.text,
-        origin=number and ("measured" if number.measured else "quoted"),
-        paper=number and number.paper,
-        median=values.median() if len(values) > 1 else None,
-        baseline=spec["baseline"] if due else None,
-    )  # fmt: skip
+    cell = {
+        "corpus": corpus,
+        "column": name,
+        "metric": metric,
+        "system": system,
+        "mean": mean,
+        "sd": values.std(ddof=1) if printing.spread else None,
+        "median": values.median() if len(values) > 1 else None,
+        "seeds": len(values),
+        "asked": len(_expected_seeds(spec, column, system)),
+        "diverged": int(ours["diverged"].notna().sum()),
+        "baseline": spec["baseline"] if due else None,
+        "run": column.get("task", name),
+        "group": column["group"],
+        "head": ("test " if f"valid_{metric}" in spec["metrics"] else "") + printing.label,
+        "digits": printing.digits,
+        "contest": printing.contest,
+    }
+    if number:
+        cell |= {"published": number.mean, "printed": number.text, "paper": number.paper}
+        cell |= {"origin": "measured" if number.measured else "quoted", "difference": mean - number.mean}
+    if due and (test := _test(counts, column, metric, ours, theirs)):
+        cell |= test._asdict() | {"change": mean - theirs["value"].mean()}
+    return cell
 
 
 def _expected_seeds(spec: TableSpec, column: Column, system: str) -> set[int]:
     """The seeds of a cell: of an average over columns, those of all columns."""
-    average = column.get("task", "") is None
-    columns = spec["columns"] if average else [column]
-    return {seed for one in columns for seed in one["runs"].get(system, ())}
+    averaged = spec["columns"] if column.get("task", "") is None else [column]
+    return {seed for each in averaged for seed in each["runs"].get(system, ())}
 
 
 def _scored(runs: pd.DataFrame, metric: str, system: str | None) -> pd.DataFrame:
     """A system's runs but those that diverged; `value` is the metric, scaled for print."""
     rows = runs[runs["system"] == system]
-    found = rows[metric].astype(float) * METRICS[metric].scale if metric in rows else None
-    return rows.assign(value=found).dropna(subset=["value"])
+    values = rows[metric].astype(float) * METRICS[metric].scale if metric in rows else None
+    return rows.assign(value=values).dropna(subset=["value"]).astype({"value": float})
 
 
 def _test(
@@ -198,38 +184,3 @@ def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequ
     if not task:
         return counts_of(path, metric)
     return counts_of_examples(path, task, part)
-
-
-def _layout(spec: TableSpec, cells: Sequence[Cell]) -> Layout:
-    """Per system, a row of published numbers and a row of numbers measured here."""
-    heads = [
-        (column["group"], arrow(column["column"]), _named(metric, spec["metrics"]))
-        for column in spec["columns"]
-        for metric in spec["metrics"]
-    ]
-    nothing_asked = not any(cell.asked for cell in cells)
-    with_kinds = any(cell.published_text for cell in cells) or "glue" in spec["metrics"]
-    table = Layout(spec["title"], ["System", *([""] if with_kinds else [])], heads)
-    table.baseline = dict(spec["rows"]).get(spec["baseline"], "")
-    for system, label in spec["rows"]:
-        row = [cell for cell in cells if cell.system == system]
-        origins = {cell.origin for cell in row}
-        for origin, word in (("measured", "published"), ("quoted", "quoted")):
-            if origin in origins:
-                table.rows.append(([label, word], [_printed(cell, origin) for cell in row]))
-        if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
-            table.rows.append(([label, *(["here"] if with_kinds else [])], row))
-            if "glue" in spec["metrics"] and any(cell.median is not None for cell in row):
-                table.rows.append(([label, "median"], [Value(cell.median, cell.digits) for cell in row]))
-    return table
-
-
-def _named(metric: str, metrics: Sequence[str]) -> str:
-    """A metric's label; it says "test" if the table also has the validation score."""
-    return ("test " if f"valid_{metric}" in metrics else "") + METRICS[metric].label
-
-
-def _printed(cell: Cell, origin: str) -> Value:
-    """The published number of this origin."""
-    here = cell.origin == origin
-    return Value(printed=cell.published_text, best=cell.best_published) if here else Value()

@@ -78,7 +78,7 @@ def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]
         gold: the gold trees of N sentences.
         induced: label → the N parses of one run.
     """
-    return render("trees.html", [part("tree_page.js")], title=title, sentences=_sentences(gold, induced))
+    return render("trees.html", [part("tree_page.js")], title=title, sentences=[*_sentences(gold, induced)])
 
 
 def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:

@@ -376,6 +376,7 @@ class Targets:
         return {
             "name": name,
             "title": entry.title,
+            "note": entry.note,
             "corpus": entry.corpus,
             "directions": entry.directions,
             "systems": self.labels(entry.systems),
