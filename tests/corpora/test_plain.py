@@ -58,6 +58,21 @@ def test_a_fault_is_one_line_and_leaves_outputs_alone(pair, tmp_path, source, ta
     assert (tmp_path / "out" / "train.en").read_text() == "as it was"
 
 
+@pytest.mark.parametrize(("split", "said"), [("test", True), ("valid", True), ("train", False)])
+def test_empty_source_lines_are_counted_and_said(tmp_path, capsys, split, said):
+    """Of the sets that are translated."""
+    source, target = tmp_path / "in.de", tmp_path / "in.en"
+    source.write_text("a\n\n \t\nb\n")
+    target.write_text("a\nb\nc\n\n")
+    out = [tmp_path / f"{split}.{language}" for language in ("de", "en")]
+    counts = write_pair(
+        name="mine", source_in=[source], source_out=out[0], target_in=[target], target_out=out[1]
+    )
+    assert counts == {"pairs": 4, "empty": 2}
+    line = f"note: mine: 2 of 4 source lines are empty, and so are their translations: {source}\n"
+    assert capsys.readouterr().err == (line if said else "")
+
+
 def test_a_missing_file_is_named(tmp_path):
     (tmp_path / "a").write_text("x\n")
     with pytest.raises(UserError, match="nowhere: no such file"):
@@ -79,8 +94,8 @@ def test_the_number_of_pairs_is_checked(tmp_path):
         "target_in": [tmp_path / "a"],
         "target_out": tmp_path / "train.en",
     }
-    assert write_pair(**paths, name="mine", pairs=2) == {"pairs": 2}
-    assert write_pair(**paths, name="mine", pairs=[1, 2]) == {"pairs": 2}
+    assert write_pair(**paths, name="mine", pairs=2) == {"pairs": 2, "empty": 0}
+    assert write_pair(**paths, name="mine", pairs=[1, 2]) == {"pairs": 2, "empty": 0}
     with pytest.raises(UserError, match=r"mine: train has 2 pairs, not 3; .* corpora\.mine\.pairs"):
         write_pair(**paths, name="mine", pairs=3)
     with pytest.raises(UserError, match="mine: train has 2 pairs, not 3 to 1,000"):
@@ -96,7 +111,7 @@ def test_several_files_are_joined_in_their_order(tmp_path):
     sides = {"source_out": outputs[0], "target_out": outputs[1]}
     for side, ending in (("source_in", ".de.gz"), ("target_in", ".en")):
         sides[side] = [tmp_path / f"{name}{ending}" for name in names]
-    assert write_pair(name="mine", **sides, pairs=3) == {"pairs": 3}
+    assert write_pair(name="mine", **sides, pairs=3) == {"pairs": 3, "empty": 0}
     assert [path.read_text() for path in outputs] == ["a b\nc\nd\n", "A B\nC\nD\n"]
     (tmp_path / "two.en").write_bytes(b"")
     with pytest.raises(UserError, match=r"two\.de\.gz has 1 lines, .*two\.en has 0"):

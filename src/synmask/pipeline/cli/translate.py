@@ -1,6 +1,5 @@
 """The verb that translates what people give it."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from synmask.pipeline.translation.translate import Candidate
 
 DEFAULTS = Decoding()
-CORES = os.cpu_count() or 1
 
 
 def translate(
@@ -29,7 +27,7 @@ def translate(
     length_penalty: LengthPenalty = DEFAULTS.length_penalty,
     precision: Literal["fp32", "bf16"] = DEFAULTS.precision,
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
-    threads: Threads = CORES,
+    threads: Threads = 1,
     configfile: tuple[Path, ...] = (),
 ) -> None:
     """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.

@@ -5,6 +5,7 @@ from pathlib import Path
 from synmask.pipeline.arguments import Json, OneOrMore, together
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.files import UserError, all_writing, read_pairs
+from synmask.pipeline.languages import note
 
 
 def write_pair(
@@ -30,13 +31,13 @@ def write_pair(
         pairs: Expected number of pairs: 1000, or [990, 1010].
 
     Returns:
-        The number of "pairs".
+        The numbers of "pairs" and of "empty" source lines, whose translations are empty, too.
 
     Raises:
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, or there are not as
             many pairs as expected.
     """
-    count = 0
+    count = empty = 0
     with all_writing([source_out, target_out]) as (source_file, target_file):
         for one, other in together(source_in=source_in, target_in=target_in):
             before = count
@@ -44,10 +45,14 @@ def write_pair(
                 source_file.write(" ".join(source.split()) + "\n")
                 target_file.write(" ".join(target.split()) + "\n")
                 count += 1
+                empty += not source.split()
             if count == before:
                 raise UserError(f"{name}: {one} and {other} are empty; give files with one sentence per line")
         check_count(name, source_out.stem, count, pairs)
-    return {"pairs": count}
+    if empty and source_out.stem != "train":  # `clean` leaves out those of the training set
+        files = ", ".join(map(str, source_in))
+        note(f"{name}: {empty:,} of {count:,} source lines are empty, and so are their translations: {files}")
+    return {"pairs": count, "empty": empty}
 
 
 def count_pairs(source: str | Path, target: str | Path) -> int:
