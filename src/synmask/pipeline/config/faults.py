@@ -1,4 +1,4 @@
-"""What pydantic finds, as one line in the user's terms."""
+"""Pydantic's findings, as one line in the user's terms."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What can be said of the jobs that Snakemake has planned: hours, half-done trainings, downloads, reasons."""
+"""The facts on the jobs that Snakemake has planned: hours, half-done trainings, downloads, reasons."""
 
 import os
 from collections.abc import Callable, Mapping
