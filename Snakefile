@@ -11,7 +11,7 @@ include: "workflow/rules/common.smk"
 if not CONFIG.partial:  # else there is nothing that could start a training
 
     include: "workflow/rules/corpus.smk"
-    include: "workflow/rules/bpe.smk"
+    include: "workflow/rules/subwords.smk"
     include: "workflow/rules/syntax.smk"
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"

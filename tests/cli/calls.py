@@ -29,7 +29,8 @@ JSONS = {
     "task": {"seed": 1, "train": 24, "dev": 8},
     "text": {"seed": 1, "train": 8, "valid": 4},
     "tokens": {"tokeniser": "moses", "lowercase": False},
-    "lengths": {"min_tokens": 1, "max_tokens": 60, "max_ratio": 4},
+    "prepared": {"tokeniser": "moses", "lowercase": False, "max_tokens": 60, "max_ratio": 4},
+    "sizes": {"train": 40, "valid": [1, 12]},
     "settings": {
         "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2},
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 400}},
@@ -70,20 +71,14 @@ JSONS = {
 
 CALLS = """
 demo-corpus --output OUT/raw --settings @corpus
-text --name demo --source-in IN/raw/test.de --target-in IN/raw/test.en --source-out OUT/text/test.de --target-out OUT/text/test.en --pairs 12
-tokenise --input IN/raw/train.de --output OUT/tokens/train.de --language de --settings @tokens --threads 1
-tokenise --input IN/raw/valid.de --output OUT/tokens/valid.de --language de --settings @tokens
-clean --source-in IN/raw/train.de --target-in IN/raw/train.en --source-out OUT/clean/train.de --target-out OUT/clean/train.en --kept OUT/clean/kept --settings @lengths
-learn-bpe --inputs IN/clean/train.de IN/clean/train.en --codes OUT/codes --vocabularies OUT/vocabulary.de OUT/vocabulary.en --merges 60
-apply-bpe --input IN/clean/train.de --output OUT/bpe/train.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --most 1023
-apply-bpe --input IN/clean/train.en --output OUT/bpe/train.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 2
-apply-bpe --input IN/tokens/valid.de --output OUT/bpe/valid.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0
-apply-bpe --input IN/raw/valid.en --output OUT/bpe/valid.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 0
-binarise --text IN/bpe --output OUT/bin --source de --target en
+text --name demo --source de --target en --splits train valid test --source-in IN/raw/train.de IN/raw/valid.de IN/raw/test.de --target-in IN/raw/train.en IN/raw/valid.en IN/raw/test.en --output OUT/. --settings @prepared --pairs @sizes
+tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
+subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
+apply-bpe --input IN/tokens/valid.de --output OUT/valid.bpe --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0 --most 1023
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
-templates --source IN/bpe/valid.en --target IN/bpe/valid.de --trees IN/raw/valid.de.trees --settings @cut --output OUT/templates --source-out OUT/templated.de --templates-out OUT/templated.en
+templates --input IN/. --source de --target en --train-trees IN/raw/train.en.trees --valid-trees IN/raw/valid.en.trees --settings @cut --output OUT/templates
 train --data IN/bin --run OUT/RUN --source de --target en --settings @settings --seed 1 --keep 1 --again 1
-average --run IN/RUN --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --tokenisers moses moses --output OUT/RUN/average.pt
+average --run IN/RUN --data IN/bin --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0 --tokenisers moses moses --output OUT/RUN/average.pt
 decode --model IN/RUN/average.pt --inputs IN/bpe/valid.de IN/bpe/valid.de --outputs OUT/RUN/hypothesis.test OUT/RUN/hypothesis.valid --references IN/bpe/valid.en IN/bpe/valid.en --beam 2 --length-penalty 1 --max-tokens 400
 predict-templates --model IN/RUN/average.pt --input IN/bpe/valid.de --output OUT/predicted --beam 2 --max-tokens 400
 parse --model IN/RUN/average.pt --threads 1
@@ -91,7 +86,7 @@ parse --model IN/RUN/average.pt --subwords IN/bpe/valid.de --output OUT/RUN/tree
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
 parseval --gold IN/raw/valid.de.trees --predicted IN/RUN/trees.jsonl --heads IN/raw/valid.de.heads --output OUT/RUN/parse.json --counts OUT/RUN/parse_counts.json
 score IN/RUN/hypothesis.valid.txt IN/raw/valid.en --language en
-score-run --run IN/RUN --splits test valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
+score-run --run IN/RUN --splits test valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --pairs IN/pairs.json
 translate --model IN/RUN/average.pt --beam 2 --threads 1
 translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
@@ -106,7 +101,7 @@ plan demo --configfile IN/mine.yaml --gpus 2
 demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
 demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
 demo-text --split valid --settings @text --output OUT/text.txt
-task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text
+task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text --tokens OUT/task.tokens
 learn-gpt2-bpe --text IN/raw/train.en --merges 40 --output OUT/weights
 encode-text --train IN/raw/train.en --valid IN/raw/valid.en --weights IN/weights --output OUT/ids
 pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --again 1

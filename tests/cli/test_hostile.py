@@ -148,12 +148,12 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("encode-text", "--valid", "empty", "empty"),
-        ("learn-bpe", "--vocabularies", ("one", "more"), "--vocabularies"),
-        ("learn-bpe", "--merges", "5.5", "--merges"),
+        ("text", "--target-in", ("one", "more"), "--target-in"),
+        ("subwords", "--merges", "5.5", "--merges"),
         ("table", "--spec", json.dumps(PARTLESS), "--spec: columns.0"),
         ("translate", "--threads", "1.5", "--threads"),
-        ("learn-bpe", "--codes", "folder", "folder"),
-        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero"),
+        ("apply-bpe", "--codes", "folder", "folder"),
+        ("apply-bpe", "--input", "/dev/zero", "/dev/zero"),
         ("score-run", "--run", "folder", "folder/train.json"),
         ("average", "--run", f"IN/{TUNED}", "train.json: no direction in it"),
         ("nlu-score", "--run", "nowhere", "nowhere/train.json"),

@@ -55,10 +55,10 @@ def scored(tmp_path):
     (tmp_path / "train.json").write_text(json.dumps(RECORD))
     text = lines(tmp_path / "text", REFERENCES)
 
-    def make(**sets):
+    def make(pairs=None, **sets):
         files = [lines(tmp_path / name, ["x"] * size) for name, size in sets.items()]
         given = {"splits": ("test",), "references": (text,), "reference_tokens": (text,)}
-        score_run(run=tmp_path, **given, sets=tuple(sets), set_files=tuple(files))
+        score_run(run=tmp_path, **given, sets=tuple(sets), set_files=tuple(files), pairs=pairs)
         return json.loads((tmp_path / "scores.json").read_text()), tmp_path / "sentences.csv"
 
     return make
@@ -88,6 +88,18 @@ def test_a_single_set_is_not_named(scored):
     assert head == [*COUNTS, *TOKENISED, *PROBABILITY]
     assert {len(row) for row in rows} == {len(head)}
     assert len(read_sentences(sentences)) == 4
+
+
+def test_pairs_that_sets_share_and_dropped_ones_become_part_of_the_scores(scored, tmp_path):
+    counts = {"overlap": {"test in train": 2}, "train": {"kept": 91, "too_short": 0, "ratio": 9}}
+    (tmp_path / "pairs.json").write_text(json.dumps(counts))
+    scores = scored(tmp_path / "pairs.json")[0]
+    assert scores["overlap"] == {"test in train": 2}
+    assert "dropped" not in scores
+    counts["train"] = {"kept": 90, "too_short": 0, "too_long": 1, "ratio": 9, "long_word": 0}
+    (tmp_path / "pairs.json").write_text(json.dumps(counts))
+    scores = scored(tmp_path / "pairs.json")[0]
+    assert scores["dropped"] == "10 of 100 training pairs are dropped: 1 too long, 9 of too different length"
 
 
 def test_a_set_may_be_called_what_pandas_takes_for_missing(scored):

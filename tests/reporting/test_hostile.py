@@ -201,7 +201,7 @@ def test_notes_take_labels_as_they_are():
     spec = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
     spec |= {"sweep": False, "notes": [], "files": [], "title": ""}
     spec["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
-    columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "bleu_tokenised"]
+    columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
     runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(columns=columns)
     nothing = Published(papers={}, systems={}, results=())
     missing, bad, *_ = notes(spec, nothing, table_of(["a"]).cells.iloc[:0], runs, make="snakemake t")

@@ -600,3 +600,13 @@ def test_pairs_that_two_sets_share_are_a_note(run, table):
     none = [run(system, 1, 30.0, overlap=dict.fromkeys(shared, 0)) for system in ("transformer", "grammar")]
     *_, markdown = table(spec_of(["transformer", "grammar"], seeds=(1,)), none)
     assert "in two sets" not in "".join(markdown)
+
+
+def test_dropped_training_pairs_are_a_note(run, table):
+    dropped = "1,916 of 20,000 training pairs are dropped: 1,916 of too different length"
+    scores = [run(system, 1, 30.0, dropped=dropped) for system in ("transformer", "grammar")]
+    *_, markdown = table(spec_of(["transformer", "grammar"], seeds=(1,)), scores)
+    assert markdown.count(f"demo De→En: {dropped}.") == 1
+    scores = [run(system, 1, 30.0) for system in ("transformer", "grammar")]
+    *_, markdown = table(spec_of(["transformer", "grammar"], seeds=(1,)), scores)
+    assert "dropped" not in "".join(markdown)

@@ -12,7 +12,8 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings, GenerateTask
 from synmask.pipeline.config.guides import GUIDES, option_values, options_from
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
-from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
+from synmask.pipeline.corpora.task_sentences import write_sentences
+from synmask.pipeline.corpora.tasks import read_task, write_task
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.roberta.encode import annotate_task, encode_examples
 from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
@@ -129,10 +130,16 @@ def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
     ]
     write_task("paraphrase", rows, tmp_path / "dev.tsv")
     assert write_sentences(
-        task="mrpc", inputs=[tmp_path / "dev.tsv"], output=tmp_path / "1.text", number=1, files=1
+        task="mrpc",
+        inputs=[tmp_path / "dev.tsv"],
+        output=tmp_path / "1.text",
+        tokens=tmp_path / "1.tok",
+        number=1,
+        files=1,
     ) == {"sentences": 5}
     texts = ["The dog sees me.", "", "A\x08b sees.", "We see. " * 200, "He 👍 sees"]
     assert list(read_lines(tmp_path / "1.text")) == texts
+    assert list(read_lines(tmp_path / "1.tok"))[0::2] == ["The dog sees me .", "Ab sees .", "He 👍 sees"]
     long = ["We", "see", "."] * 200
     tokens = ["The dog sees me .", "", "Ab sees .", " ".join(long), "He 👍 sees"]
     heads = ["2 3 0 3 3", "", "2 0 2", " ".join(["0", *["1"] * 599]), "3 1 0"]
@@ -170,7 +177,12 @@ def test_sentences_are_shared_out_and_none_comes_twice(tmp_path):
     found = []
     for number in (1, 2, 3):
         write_sentences(
-            task="mrpc", inputs=[tmp_path / "dev.tsv"] * 2, output=tmp_path / "part", number=number, files=3
+            task="mrpc",
+            inputs=[tmp_path / "dev.tsv"] * 2,
+            output=tmp_path / "part",
+            tokens=tmp_path / "part.tok",
+            number=number,
+            files=3,
         )
         found.append(list(read_lines(tmp_path / "part")))
     assert [len(part) for part in found] == [3, 3, 1]
@@ -258,7 +270,12 @@ def test_a_sentence_finds_its_parse_after_a_file_of_lines(weights, tmp_path):
         [(one, other, "0") for one, other in zip(sentences, sentences[::-1], strict=True)],
         tmp_path / "dev.tsv",
     )
-    write_sentences(task="paraphrase", inputs=[tmp_path / "dev.tsv"], output=tmp_path / "p.text")
+    write_sentences(
+        task="paraphrase",
+        inputs=[tmp_path / "dev.tsv"],
+        output=tmp_path / "p.text",
+        tokens=tmp_path / "p.tok",
+    )
     lines = [line.split() for line in read_lines(tmp_path / "p.text")]
     write_lines(tmp_path / "p.tokens", map(" ".join, lines))
     write_lines(tmp_path / "p.trees", (f"(S {' '.join(f'(X {word})' for word in line)})" for line in lines))

@@ -166,7 +166,7 @@ def test_a_text_without_sentences_and_kept_lines_without_numbers(tmp_path):
         annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", trees=None, heads=paths["heads"])
     assert not (tmp_path / "a.npy").exists()
     write_lines(tmp_path / "kept", ["1", "one"])
-    with pytest.raises(UserError, match="kept: not the line numbers that `synmask clean` writes; give these"):
+    with pytest.raises(UserError, match="kept: not the line numbers that `synmask text` writes; give these"):
         annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **paths, kept=tmp_path / "kept")
 
 

@@ -1,26 +1,21 @@
+from collections import Counter
+
 import pytest
 
+from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Lengths
-from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.text.clean import clean_files
+from synmask.pipeline.files import UserError
+from synmask.pipeline.text import clean as cleaning
 
 
-def clean(folder, pairs, **limits):
-    """Clean (source, target) strings; return the counts and the pairs that are left."""
-    for side, name in enumerate(["in.de", "in.en"]):
-        write_lines(folder / name, [pair[side] for pair in pairs])
-    counts = clean_files(
-        source_in=folder / "in.de",
-        source_out=folder / "out.de",
-        target_in=folder / "in.en",
-        target_out=folder / "out.en",
-        kept=folder / "kept",
-        settings=Lengths(**limits),
-    )
-    return counts, list(zip(read_lines(folder / "out.de"), read_lines(folder / "out.en"), strict=True))
+def clean(pairs, **limits):
+    """Clean (source, target) strings → the counts, and the pairs that are left."""
+    fates = Counter()
+    left = [(source, target) for _, source, target in cleaning.clean(pairs, Lengths(**limits), fates)]
+    return fates, left
 
 
-def test_the_rules_by_example(tmp_path):
+def test_the_rules_by_example():
     kept = [("a b c", "x y"), ("a b", "x y z"), ("a", "x"), ("a b c d", "w x y z")]
     pairs = [
         kept[0],
@@ -36,66 +31,82 @@ def test_the_rules_by_example(tmp_path):
         kept[2],
         kept[3],
     ]
-    counts, left = clean(tmp_path, pairs, max_tokens=4)
+    fates = Counter()
+    numbers = [number for number, *_ in cleaning.clean(pairs, Lengths(max_tokens=4), fates)]
+    counts, left = clean(pairs, max_tokens=4)
+    assert counts == fates
     assert counts == {"kept": 4, "too_short": 3, "too_long": 3, "ratio": 2, "long_word": 0}
     assert left == kept
-    assert list(read_lines(tmp_path / "kept")) == ["1", "4", "11", "12"]
+    assert numbers == [1, 4, 11, 12]
 
 
-def test_min_tokens(tmp_path):
-    counts, left = clean(tmp_path, [("a b", "x y"), ("a", "x"), ("a b", "x")], min_tokens=2)
+def test_min_tokens():
+    counts, left = clean([("a b", "x y"), ("a", "x"), ("a b", "x")], min_tokens=2)
     assert counts == {"kept": 1, "too_short": 2, "too_long": 0, "ratio": 0, "long_word": 0}
     assert left == [("a b", "x y")]
 
 
-def test_a_word_that_is_too_long(tmp_path):
+def test_a_word_that_is_too_long():
     longest = "ä" * 1000  # characters, not bytes
     pairs = [(f"a {longest}ä", "x y"), ("a b", f"x {longest}ä"), (f"{longest} b", f"x {longest}")]
-    counts, left = clean(tmp_path, pairs)
+    counts, left = clean(pairs)
     assert counts == {"kept": 1, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 2}
     assert left == pairs[2:]
 
 
-def test_white_space_is_one_space(tmp_path):
-    assert clean(tmp_path, [("  a \t b ", "x\u00a0y")])[1] == [("a b", "x y")]
+def test_white_space_is_one_space():
+    assert clean([("  a \t b ", "x\u00a0y")])[1] == [("a b", "x y")]
 
 
-def test_nothing_kept(tmp_path):
-    with pytest.raises(UserError) as error:
-        clean(tmp_path, [("", ""), ("a", "x y"), ("a " * 200, "x")])
-    assert (
-        "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of different length, 0 with a word"
-        in str(error.value)
+FATES = {"kept": 100, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 0}
+
+
+@pytest.mark.parametrize("few", [{}, {"kept": 91, "ratio": 9}])
+def test_few_dropped_pairs_are_no_note(capsys, few):
+    assert cleaning.dropped(FATES | few) == ""
+    cleaning.check_dropped("mine", FATES | few)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_tenth_of_dropped_pairs_is_a_note(capsys):
+    languages.note.cache_clear()
+    cleaning.check_dropped("mine", FATES | {"kept": 900, "too_short": 10, "ratio": 90})
+    assert capsys.readouterr().err == (
+        "note: mine: 100 of 1,000 training pairs are dropped: 10 too short, 90 of too different length; "
+        "to keep more, raise corpora.mine.text.max_ratio (null: no limit)\n"
     )
-    assert "\n" not in str(error.value)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.de", "in.en"]
 
 
-def test_unequal_files(tmp_path):
-    write_lines(tmp_path / "a", ["x", "y"])
-    write_lines(tmp_path / "b", ["x"])
-    with pytest.raises(UserError, match=r"a has 2 lines, .*b has 1"):
-        clean_files(
-            source_in=tmp_path / "a",
-            source_out=tmp_path / "c",
-            target_in=tmp_path / "b",
-            target_out=tmp_path / "d",
-            kept=tmp_path / "e",
-            settings=Lengths(max_tokens=9, max_ratio=9.0),
-        )
-    assert not (tmp_path / "c").exists()
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("too_short", "1,800 too short; lower corpora.mine.text.min_tokens, or check"),
+        ("too_long", "1,800 too long; raise corpora.mine.text.max_tokens (null: no limit), or check"),
+        (
+            "ratio",
+            "1,800 of too different length; raise corpora.mine.text.max_ratio (null: no limit), or check",
+        ),
+        ("long_word", "1,800 with a word of more than 1000 characters; split these in the files, or check"),
+    ],
+)
+def test_nine_tenths_of_dropped_pairs_are_an_error(reason, words):
+    with pytest.raises(UserError) as error:
+        cleaning.check_dropped("mine", FATES | {"kept": 200, reason: 1800})
+    assert str(error.value).startswith(f"mine: 1,800 of 2,000 training pairs are dropped: {words}")
+    cleaning_less = FATES | {"kept": 201, reason: 1799}
+    cleaning.check_dropped("mine", cleaning_less)
 
 
 @pytest.mark.parametrize(
     "limits", [{"min_tokens": 0}, {"min_tokens": 5, "max_tokens": 4}, {"max_ratio": 0.5}]
 )
-def test_senseless_limits(tmp_path, limits):
+def test_senseless_limits(limits):
     with pytest.raises(ValueError, match=[*limits][-1]):
-        clean(tmp_path, [("a", "x")], **limits)
+        clean([("a", "x")], **limits)
 
 
-def test_no_limits(tmp_path):
+def test_no_limits():
     pairs = [("a", "x " * 500), ("b " * 300, "y"), ("", "z")]
-    counts, left = clean(tmp_path, pairs, max_tokens=None, max_ratio=None)
+    counts, left = clean(pairs, max_tokens=None, max_ratio=None)
     assert counts == {"kept": 2, "too_short": 1, "too_long": 0, "ratio": 0, "long_word": 0}
     assert [len(target.split()) for _, target in left] == [500, 1]

@@ -231,8 +231,9 @@ def _asked(jobs, verb, words):
     found = re.search(r"results/([\w-]+)/\w+-\w+/", words)
     if found and found[1] in jobs.config.corpora:  # not results/weights/
         wildcards["corpus"] = found[1]
-    if found := re.search(r"--language (\w+)", words):
-        wildcards["language"] = found[1]
+    for name in ("source", "target", "language"):
+        if found := re.search(rf"--{name} (\w+)", words):
+            wildcards[name] = found[1]
     guided = verb != "predict-templates" and "/template " not in words  # of a model without a guide
     return jobs.optional_modules(Wildcards(fromdict=wildcards), guided=guided)
 

@@ -56,10 +56,10 @@ def test_test_sets_are_joined_and_scored_apart(project):
     sets = {"files": {"test": {name: files[name] for name in ("news", "talks")}}}
     project.config["corpora"] |= {"single": single, "sets": {"based_on": "single", **sets}}
     for corpus, joined, scored in (
-        ("single", "--source-in news.de --target-in news.en ", ""),
+        ("single", "--source-in train.de valid.de news.de --target-in train.en valid.en news.en ", ""),
         (
             "sets",
-            "--source-in news.de talks.de --target-in news.en talks.en ",
+            "--source-in train.de valid.de news.de talks.de --target-in train.en valid.en news.en talks.en ",
             "--sets news talks --set-files news.en talks.en ",
         ),
     ):

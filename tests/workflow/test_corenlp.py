@@ -116,12 +116,14 @@ def test_both_directions_share_the_parses(mine):
 
 
 def test_text_is_tokenised_again_only_where_its_tokens_lost_their_case(mine):
-    jobs = mine.planned("results/mine/de-en/syntax/valid.de.trees")
-    assert "tokenise_cased" in {rule for rule, _ in jobs}
+    read = "--input results/mine/de-en/{}/valid.de --tokens results/mine/de-en/tokens/valid.de"
+    printed = mine.snakemake("-np", "results/mine/de-en/syntax/valid.de.trees").output
+    assert read.format("text") in printed
+    assert "--tokeniser moses" in printed
     mine.config["corpora"]["mine"]["text"]["lowercase"] = False
-    jobs = mine.planned("results/mine/de-en/syntax/valid.de.trees")
-    assert {"constituency", "tokenise"} <= {rule for rule, _ in jobs}
-    assert "tokenise_cased" not in {rule for rule, _ in jobs}
+    printed = mine.snakemake("-np", "results/mine/de-en/syntax/valid.de.trees").output
+    assert read.format("tokens") in printed
+    assert "--tokeniser" not in printed
 
 
 def test_downloads_fetch_the_jars(mine):
@@ -170,4 +172,4 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     text = "".join(f"{line}\n" for line in lines)
     translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text)
     assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()
-    assert check_loaded(mine) >= {"text", "tokenise", "constituency", "annotate", "train", "decode"}
+    assert check_loaded(mine) >= {"text", "subwords", "constituency", "annotate", "train", "decode"}

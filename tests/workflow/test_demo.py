@@ -1,5 +1,6 @@
 """The whole chain, in a tiny setting, through Snakemake. One worker runs these: they share what was built."""
 
+import copy
 import csv
 import json
 import re
@@ -127,17 +128,23 @@ def test_the_beam_reruns_decoding_and_scoring(built, restore):
     }  # fmt: skip
 
 
-def test_a_new_test_text_is_decoded_and_trains_nothing(built):
-    text = built.folder / "results/demo/raw/test.de"
-    before = text.read_text()
-    text.write_text(before.replace("\n", " Ja .\n"))
-    try:
-        jobs = {rule for rule, _ in built.planned()}
-    finally:
-        text.write_text(before)
-    assert jobs == {
-        "text", "tokenise", "apply_bpe", "decode", "score", "table", "page",
-    }  # fmt: skip
+def test_a_new_test_text_trains_nothing(built, tmp_path):
+    """It makes all text again, and trainings end at once, for theirs has the same bytes."""
+    copied = copy.copy(built)
+    copied.folder = tmp_path / "project"
+    shutil.copytree(built.folder, copied.folder)
+    text = copied.folder / "results/demo/raw/test.de"
+    text.write_text(text.read_text().replace("\n", " Ja .\n"))
+    run = f"{RUNS}/grammar/seed1"
+    planned = {rule for rule, _ in copied.planned(f"{run}/scores.json")}
+    assert planned == {"text", "subwords", "train", "average", "decode", "score"}
+    before = (copied.folder / run / "history.csv").read_bytes()
+    copied.snakemake(f"{run}/train.json")
+    assert "all 2 epochs are done" in (copied.folder / run / "train.log").read_text().splitlines()[-1]
+    assert (copied.folder / run / "history.csv").read_bytes() == before
+    assert (copied.folder / RUNS / "bpe/test.de").read_text() != (
+        built.folder / RUNS / "bpe/test.de"
+    ).read_text()
 
 
 def test_threads_memory_and_mirrors_rerun_nothing(built, restore):
@@ -226,7 +233,7 @@ def test_a_system_that_reads_templates_has_a_model_that_predicts_them(built, res
     first = {"train_templates", "average_templates", "predict_templates"}
     assert jobs() == set()
     assert jobs(without=0.4) == of_run
-    assert jobs(least=2) == of_run | first | {"templates", "binarise_templates"}
+    assert jobs(least=2) == of_run | first | {"templates"}
     (run / "template/average.pt").rename(run / "aside.pt")
     assert jobs() == of_run | first - {"train_templates"}
     (run / "aside.pt").rename(run / "template/average.pt")

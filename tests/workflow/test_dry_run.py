@@ -298,7 +298,7 @@ def test_dry_run_for_slurm_needs_no_cluster(project):
         assert resources[rule]["cpus_per_task"] == "64"
     evaluate = ("average", "decode", "score", "parse", "parseval")
     assert {resources[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
-    assert resources["tokenise"]["slurm_partition"] == "main"
+    assert resources["text"]["slurm_partition"] == "main"
 
 
 def test_the_log_of_a_failed_job_is_shown(project):

@@ -73,7 +73,7 @@ def test_it_is_named_before_anything_starts_and_goes_on_if_asked(half_done):
     for plan in ("-n", "-np"):
         assert half_done.snakemake(plan, TARGET).output.count(RESTART_NOTICE) == 1
     assert f"half done  {RESTART_NOTICE}\n" in half_done.synmask("plan", "demo")
-    done = half_done.snakemake(TARGET, "--until", "binarise", "--forcerun", "binarise")
+    done = half_done.snakemake(TARGET, "--until", "subwords", "--forcerun", "subwords")
     assert RESTART_NOTICE not in done.output  # no training is to be run
     plan = half_done.snakemake("-n", TARGET, "--config", "any_code=true").output
     assert "1 training run is half done by other code (epoch 1 of 2) and will continue (any_code)" in plan

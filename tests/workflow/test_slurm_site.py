@@ -63,7 +63,7 @@ def test_the_site_file_is_laid_over_the_profile(project):
     (project.folder / "slurm.local.yaml").write_text(SITE)
     found = checked(project, "demo", "nlu-demo")
     assert {found[rule] for rule in GPU_RULES} == {("a100", "lab", "--exclude=node7")}
-    assert found["learn_bpe"] == ("short", "lab", "--exclude=node7")
+    assert found["subwords"] == ("short", "lab", "--exclude=node7")
     ignored = subprocess.run(["git", "check-ignore", "-q", "slurm.local.yaml"], cwd=ROOT, check=False)
     assert ignored.returncode == 0
 
@@ -98,7 +98,7 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
     assert "Traceback" not in output
 
 
-def job(rule="learn_bpe", **resources):
+def job(rule="subwords", **resources):
     kept = {"slurm_partition": "gpu", "mem_mb": 2000, "runtime": 30} | resources
     output = [f"results/demo/de-en/grammar/seed1/{name}" for name in ("train.json", "logs/x")]
     rule, wildcards = SimpleNamespace(name=rule), SimpleNamespace(corpus="demo", seed="1")
@@ -114,7 +114,7 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
     assert command(job("train"), {}) == f"{name}:train -t 30 --signal=TERM@300"
     assert command(job("train", runtime=4), {}) == f"{name}:train -t 4 --signal=TERM@60"
     assert command(job("train", runtime=4320), {}) == f"{name}:train -t 4320 --signal=TERM@300"
-    assert command(job(runtime=480), {}) == f"{name}:learn_bpe -t 240"
+    assert command(job(runtime=480), {}) == f"{name}:subwords -t 240"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
     jobs = Jobs(load(read_all(project_files(ROOT))))
     small, large = (Wildcards(fromdict={"corpus": name, "source": "de"}) for name in ("demo", "nc11"))
-    assert jobs.preparing_minutes(small, "learn_bpe") == 3
-    assert 20 < jobs.preparing_minutes(large, "learn_bpe") < 60
-    assert jobs.preparing_memory(large, "learn_bpe") > jobs.preparing_memory(small, "learn_bpe")
+    assert jobs.preparing_minutes(small, "subwords") == 3
+    assert 20 < jobs.preparing_minutes(large, "subwords") < 60
+    assert jobs.preparing_memory(large, "subwords") > jobs.preparing_memory(small, "subwords")
     assert [for_attempt(100, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]

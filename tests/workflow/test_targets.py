@@ -274,9 +274,25 @@ def test_functions_that_rules_name_take_no_other_keywords(jobs):
 
 
 def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):
-    for lowercase, kind in ((False, "tokens/{split}.{language}"), (True, "syntax/{split}.{language}.cased")):
+    for lowercase, file, tokeniser in (
+        (False, "tokens/{split}.{language}", None),
+        (True, "text/{split}.{language}", "moses"),
+    ):
         ours = jobs({"corpora": {"demo": {"text": {"lowercase": lowercase}}}})
-        assert ours.cased_tokens(wildcards(corpus="demo")).endswith(kind)
+        read = wildcards(corpus="demo", language="de")
+        assert ours.cased(read).endswith(file)
+        assert ours.cased_tokeniser(read) == tokeniser
+
+
+def test_the_parser_of_lower_cased_text_has_its_tokenisers_jars(jobs):
+    read = wildcards(corpus="aspec", language="zh")
+    plain, lower = (
+        jobs({"corpora": {"aspec": {"text": {"lowercase": lowercase}}}}).parser_jars(read)
+        for lowercase in (False, True)
+    )
+    assert plain == jobs().data.corenlp_jars("zh")
+    assert {*lower} == {*plain, *jobs().data.tokeniser_jars("stanford")}
+    assert len(lower) == len({*lower})
 
 
 def test_gold_heads_stand_beside_gold_trees_where_there_are_some(jobs):

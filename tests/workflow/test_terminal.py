@@ -118,7 +118,7 @@ def test_in_a_pipe_a_line_for_each_training_and_stage(standing_in):
     }
     assert [line.split(" trainings")[0].split(", ")[1] for line in trained] == ["1 of 2", "2 of 2"]
     stages = [line.split(": ")[1] for line in lines[2:-4] if "trained in" not in line]
-    assert {"demo_corpus", "learn_bpe", "decode (2)", "page"} <= {*stages}
+    assert {"demo_corpus", "subwords", "decode (2)", "page"} <= {*stages}
     assert len(stages) == len({*stages})
     heads = [line.split()[0] for line in lines[-4:]]
     assert heads == ["done", "tables", "log", "report"]

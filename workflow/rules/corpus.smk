@@ -74,15 +74,20 @@ rule prepare:
 
 rule text:
     input:
-        source=given(JOBS.raw_text, "source"),
-        target=given(JOBS.raw_text, "target"),
+        sources=given(JOBS.raw_text, "source"),
+        targets=given(JOBS.raw_text, "target"),
+        jars=JOBS.tokeniser_jars,
     output:
-        source=PAIR / "text/{split}.{source}",
-        target=PAIR / "text/{split}.{target}",
+        each(PAIR / "text/{split}.{side}", split=SPLITS, side=SIDES),
+        each(PAIR / "tokens/{split}.{side}", split=SPLITS, side=SIDES),
+        each(PAIR / "clean/train.{side}", side=SIDES),
+        kept=PAIR / "clean/kept.{source}-{target}",
+        pairs=PAIR / "pairs.json",
     log:
-        PAIR / "logs/text.{split}.{source}-{target}.log",
+        PAIR / "logs/text.{source}-{target}.log",
     group:
         "text"
+    threads: given(JOBS.resource, "threads")
     resources:
         **preparing("text"),
     params:
@@ -90,7 +95,12 @@ rule text:
         inputs_checksum=given(
             JOBS.inputs_checksum, given(JOBS.raw_text, "source"), given(JOBS.raw_text, "target")
         ),
-        pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
+        splits=JOBS.raw_splits,
+        settings=given(JOBS.section, "text"),
+        pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
+        folder=lambda wildcards, output: os.path.dirname(output.pairs),
     shell:
-        "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"
-        " --source-out {output.source:q} --target-out {output.target:q} {params.pairs} 2> {log:q}"
+        "synmask text --name {wildcards.corpus} --source {wildcards.source} --target {wildcards.target}"
+        " --splits {params.splits} --source-in {input.sources:q} --target-in {input.targets:q}"
+        " --output {params.folder:q} --settings {params.settings:q} --pairs {params.pairs:q}"
+        " --threads {threads} --jars {input.jars:q} 2> {log:q}"

@@ -38,10 +38,7 @@ rule score:
         references=each(PAIR / "text/{split}.{target}", split=DECODED),
         reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
         sets=JOBS.test_set_files,
-        prepared=[
-            *each(PAIR / "clean/train.{side}", side=SIDES),
-            *each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
-        ],
+        pairs=PAIR / "pairs.json",
     output:
         RUN / "scores.json",
         RUN / "sentences.csv",
@@ -58,4 +55,4 @@ rule score:
     shell:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"
-        " --prepared {input.prepared:q} 2> {log:q}"
+        " --pairs {input.pairs:q} 2> {log:q}"

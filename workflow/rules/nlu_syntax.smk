@@ -5,7 +5,8 @@ rule task_sentences:
     input:
         parts=JOBS.task_rows,
     output:
-        TASK / "syntax/{number}.text",
+        text=TASK / "syntax/{number}.text",
+        tokens=TASK / "syntax/{number}.tokens",
     log:
         TASK / "logs/task_sentences.{number}.log",
     localrule: True
@@ -14,25 +15,8 @@ rule task_sentences:
         number=lambda wildcards: wildcards.number.rpartition("-")[2],
         files=JOBS.sentence_files,
     shell:
-        "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output:q}"
-        " --number {params.number} --files {params.files} 2> {log:q}"
-
-
-use rule tokenise as tokenise_sentences with:
-    input:
-        text=TASK / "syntax/{number}.text",
-        jars=[],
-    output:
-        TASK / "syntax/{number}.tokens",
-    log:
-        TASK / "logs/tokenise_sentences.{number}.log",
-    group:
-        "task-text"
-    resources:
-        mem_mb=2000,
-    params:
-        settings=as_json({"tokeniser": "moses"}),
-        language="en",
+        "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output.text:q}"
+        " --tokens {output.tokens:q} --number {params.number} --files {params.files} 2> {log:q}"
 
 
 use rule constituency as parse_sentences with:
@@ -49,6 +33,7 @@ use rule constituency as parse_sentences with:
     params:
         settings=lambda wildcards: as_json(JOBS.data.corenlp_settings("en")),
         language="en",
+        tokeniser="",
 
 
 rule annotate_task:

@@ -3,44 +3,34 @@
 
 rule templates:
     input:
-        trees=lambda wildcards: JOBS.data.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
-        source=PAIR / "bpe/{split}.{source}",
-        target=PAIR / "bpe/{split}.{target}",
-        kept=JOBS.kept_lines,
+        subwords=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        kept=PAIR / "clean/kept.{source}-{target}",
+        trees=given(JOBS.target_trees, *TRAINED),
     output:
-        templates=TEMPLATES / "{split}.{target}",
-        counts=TEMPLATES / "{split}.{target}.json",
-        source=TEMPLATES / "bpe/{split}.{source}",
-        target=TEMPLATES / "bpe/{split}.{target}",
+        each(TEMPLATES / "{split}.{target}{ending}", split=TRAINED, ending=("", ".json")),
+        each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        data=each(TEMPLATES / "bin/{name}", name=BINARY),
     log:
-        TEMPLATES / "logs/templates.{split}.{source}-{target}.log",
+        TEMPLATES / "logs/templates.{source}-{target}.log",
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"
+    resources:
+        **preparing("templates"),
     params:
         code=given(JOBS.code, "templates"),
         settings=JOBS.template_cut,
-        kept=lambda wildcards, input: option("kept", input.kept or None),
+        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
+        output=folder_of("output"),
     shell:
-        "synmask templates --source {input.source:q} --target {input.target:q} --trees {input.trees:q} {params.kept}"
-        " --settings {params.settings:q} --output {output.templates:q} --source-out {output.source:q}"
-        " --templates-out {output.target:q} 2> {log:q}"
-
-
-use rule binarise as binarise_templates with:
-    input:
-        text=each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
-    output:
-        each(TEMPLATES / "bin/{name}", name=BINARY),
-    log:
-        TEMPLATES / "logs/binarise.{source}-{target}.log",
-    group:
-        "annotate"
+        "synmask templates --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
+        " --train-trees {input.trees[0]:q} --valid-trees {input.trees[1]:q} --settings {params.settings:q}"
+        " --output {params.output:q} 2> {log:q}"
 
 
 use rule train as train_templates with:
     input:
-        data=rules.binarise_templates.output,
+        data=rules.templates.output.data,
         templates=[],
         records=[],
     output:

@@ -3,7 +3,7 @@
 
 rule train:
     input:
-        data=rules.binarise.output,
+        data=rules.subwords.output.data,
         annotations=given(JOBS.annotations, *TRAINED, training=True),
         templates=given(
             JOBS.if_templated,

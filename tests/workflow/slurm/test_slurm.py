@@ -113,8 +113,8 @@ def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
     assert train["TresPerJob"] == "gres:gpu:2"
     assert [job["TresPerJob"] for job in evaluate] == ["gres:gpu:1"] * 2  # decoding and parsing share one
     assert "TresPerJob" not in text
-    assert {(verb, gpus) for verb, gpus in calls(demo) if verb in ("train", "decode", "tokenise")} == {
-        ("tokenise", "none"), ("train", "0,1"), ("decode", "0"),
+    assert {(verb, gpus) for verb, gpus in calls(demo) if verb in ("train", "decode", "text")} == {
+        ("text", "none"), ("train", "0,1"), ("decode", "0"),
     }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ class DataFiles:
     def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
         """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.
 
-        They cover all lines of the text; `clean` records which lines are in the training data.
+        They cover all lines of the text; clean/kept.* has the lines that are in the training data.
         """
         if self.config.corpora[corpus].generate is not None:
             [stem] = self.raw_files(corpus, split, language)

@@ -1,8 +1,9 @@
 """A corpus of two aligned text files, the user's own or downloaded."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from synmask.pipeline.arguments import Json, OneOrMore, together
+from synmask.pipeline.arguments import together
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.files import UserError, all_writing, read_pairs
 from synmask.pipeline.languages import note
@@ -11,11 +12,11 @@ from synmask.pipeline.languages import note
 def write_pair(
     *,
     name: str,
-    source_in: OneOrMore[Path],
+    source_in: Sequence[Path],
     source_out: Path,
-    target_in: OneOrMore[Path],
+    target_in: Sequence[Path],
     target_out: Path,
-    pairs: Json[Pairs | None] = None,
+    pairs: Pairs | None = None,
 ) -> dict[str, int]:
     """Check aligned raw files (.gz or plain) and write them as plain text; several are joined in their order.
 
@@ -28,7 +29,7 @@ def write_pair(
         source_out: Plain source text.
         target_in: Raw target text.
         target_out: Plain target text.
-        pairs: Expected number of pairs: 1000, or [990, 1010].
+        pairs: Expected number of pairs: a number, or the least and the most.
 
     Returns:
         The numbers of "pairs" and of "empty" source lines, whose translations are empty, too.

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
-from synmask.pipeline.files import UserError, line_key, read_lines, write_lines
+from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
 
 
@@ -72,29 +71,3 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
             check_label(kind, row[-1], f"{path}, line {number}")
     texts = tuple(tuple(row[: kind.sentences]) for row in rows)
     return Examples(texts, tuple(row[-1] for row in rows) if labelled else ())
-
-
-def write_sentences(
-    *, task: TaskName, inputs: OneOrMore[Path], output: Path, number: CountOption = 1, files: CountOption = 1
-) -> dict[str, int]:
-    """Write each distinct sentence of a task once, for a parser, in the order of first occurrences.
-
-    Args:
-        inputs: Outputs of `glue`, one per part.
-        output: One sentence per line.
-        number: Which of the files to write, from 1.
-        files: Into how many files of similar length the sentences are split.
-
-    Returns:
-        The number of different sentences in this file.
-
-    Raises:
-        UserError: as for `read_task`.
-    """
-    examples = (read_task(task, part, test=True).texts for part in inputs)
-    texts = (text for part in examples for example in part for text in example)
-    sentences = list(dict.fromkeys(map(line_key, texts)))
-    size = -(-len(sentences) // files)
-    chosen = sentences[(number - 1) * size : number * size]
-    write_lines(output, chosen)
-    return {"sentences": len(chosen)}

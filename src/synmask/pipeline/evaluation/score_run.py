@@ -14,9 +14,9 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import UserError, all_writing, csv_text, json_text, sha256
+from synmask.pipeline.files import UserError, all_writing, csv_text, json_text, read_json, sha256
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
-from synmask.pipeline.text.overlap import overlaps
+from synmask.pipeline.text.clean import dropped
 
 
 def score_run(
@@ -28,7 +28,7 @@ def score_run(
     sets: tuple[str, ...] = (),
     set_files: tuple[Path, ...] = (),
     lowercase: Lowercase = False,
-    prepared: tuple[Path, ...] = (),
+    pairs: Path | None = None,
 ) -> None:
     """Score a run: its scores on each split, and counts and log-probabilities by sentence of the last split.
 
@@ -41,8 +41,8 @@ def score_run(
         reference_tokens: Tokenised reference of each.
         sets: Names of the sets that the last split is made of, which are also scored apart.
         set_files: Raw text of each set, in one language: its lines are counted.
-        prepared: Source and target tokens of the training set, then of each split, to count the pairs that
-            they share.
+        pairs: pairs.json of `synmask text`, whose notes become part of the scores: pairs that sets share, and
+            training pairs that were dropped.
     """
     record, found, sums = read_run(run, "direction"), {}, {}
     kwargs = {"lowercase": lowercase, "language": sides(record["direction"])[1]}
@@ -63,9 +63,11 @@ def score_run(
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
         scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **kwargs)}
-    if prepared:
-        named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
-        scores |= {"overlap": overlaps(together(**named))}
+    if pairs:
+        of_pairs = read_json(pairs)
+        scores |= {"overlap": of_pairs["overlap"]}
+        if words := dropped(of_pairs["train"]):
+            scores |= {"dropped": words}
     counts = csv_text(sentence_rows(plain, tokenised, probable, of_sets, **kwargs))
     output, sentences = run / "scores.json", run / "sentences.csv"
     sums |= checksums(output, {sentences: counts})

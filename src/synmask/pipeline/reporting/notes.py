@@ -20,7 +20,13 @@ def notes(
 ) -> list[Note]:
     """The notes, first what makes numbers doubtful; `make`: the command that makes missing runs."""
     missing = _missing(spec, runs)
-    warnings = [_not_finite(spec, runs), _diverged(spec, runs), *_shared(runs), _equal(spec, runs)]
+    warnings = [
+        _not_finite(spec, runs),
+        _diverged(spec, runs),
+        *_shared(runs),
+        *_dropped(runs),
+        _equal(spec, runs),
+    ]
     printed = cells.dropna(subset=["paper"])
     rest = [
         _how_to_read(spec, cells, runs),
@@ -119,6 +125,13 @@ def _shared(runs: pd.DataFrame) -> Iterator[str]:
     for _, run in places.iterrows():
         shared = (f"{count:,} {where}" for where, count in json.loads(run["overlap"]).items() if count)
         yield _listed(f"Pairs that occur in two sets, {run['corpus']} {arrow(run['direction'])}", shared)
+
+
+def _dropped(runs: pd.DataFrame) -> Iterator[str]:
+    """A tenth or more of the training pairs of a corpus that its limits of length leave out."""
+    places = runs.dropna(subset=["dropped"]).drop_duplicates(["corpus", "direction", "dropped"])
+    for _, run in places.iterrows():
+        yield f"{run['corpus']} {arrow(run['direction'])}: {run['dropped']}."
 
 
 def _equal(spec: TableSpec, runs: pd.DataFrame) -> str:

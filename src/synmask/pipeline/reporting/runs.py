@@ -65,6 +65,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
                 row[f"signature_{metric}"] = run["signatures"][metric]
             row |= {
                 "overlap": json.dumps(run.get("overlap", {}), sort_keys=True),
+                "dropped": run.get("dropped"),
                 "model": (run.get("model") or {}).get("test"),
                 "answers": (run.get("hypotheses") or {}).get("test"),
                 "counts": Path(path).with_name("sentences.csv"),

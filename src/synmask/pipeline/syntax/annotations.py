@@ -64,7 +64,7 @@ def annotate_file(
         output: The annotations, .npy; counts go into a .json file beside it.
         trees: A bracketed tree of each sentence's words; FLAT or (()) marks an unparsed sentence.
         heads: Each sentence's heads, from 1, 0 for the root; empty if unknown.
-        kept: Output of `clean`: which lines of trees and heads became sentences.
+        kept: clean/kept.* of `text`: which lines of trees and heads became sentences.
 
     Returns:
         The numbers of "sentences", and of those "without_heads" and "without_distances".
@@ -137,8 +137,8 @@ def parsed_sentences(
     """Yield the sub-words, tree and heads of each sentence; None without a file or a parse.
 
     Args:
-        kept: output of `clean`, the numbers of the lines of trees and heads that became sentences; without
-            it, all did.
+        kept: clean/kept.* of `text`, the numbers of the lines of trees and heads that became sentences;
+            without it, all did.
 
     Raises:
         UserError: a file cannot be read, or trees or heads do not match the sentences; the message names the
@@ -173,5 +173,5 @@ def _selected(rows: Iterable, kept: Path | None) -> Iterator:
     try:
         numbers = {int(line) for line in read_lines(kept)}
     except ValueError:
-        raise UserError(f"{kept}: not the line numbers that `synmask clean` writes; give these") from None
+        raise UserError(f"{kept}: not the line numbers that `synmask text` writes; give these") from None
     return (row for number, row in enumerate(rows, start=1) if number in numbers)

@@ -7,14 +7,14 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from synmask.pipeline import files
 from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
-from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
@@ -23,6 +23,7 @@ from synmask.pipeline.languages import shortest
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
 from synmask.pipeline.text.escapes import unescape
+from synmask.pipeline.text.tokenise import tokenise
 
 PROGRESS_SECONDS = 10.0  # seconds between two states of the progress bar
 
@@ -35,6 +36,7 @@ def parse_file(
     tokens: Path,
     output: Path,
     language: Language,
+    tokeniser: Tokeniser | None = None,
     settings: Json[ParserSettings],
     jars: OneOrMore[Path],
     threads: Threads = 1,
@@ -52,10 +54,11 @@ def parse_file(
     models or jars change.
 
     Args:
-        input: Moses tokens in their true case, one sentence per line.
+        input: Tokens in their true case, one sentence per line; plain text, if --tokeniser is given.
         tokens: The same tokens as they should appear in the trees (perhaps lower-cased).
         output: Prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json.
         language: Language code; English has a special rule (`parser_words`).
+        tokeniser: Makes tokens of the input, as those of --tokens but for case.
         settings: '{"tagger": …, "parser": …, "dependencies": …, "max_words": 200}'.
         jars: CoreNLP and its models.
         threads: Sentences parsed at once.
@@ -65,7 +68,10 @@ def parse_file(
         UserError: the files do not match, a token cannot be written in a tree, a jar is missing, Java is
             missing or too old, CoreNLP does not start, was killed or ran out of memory.
     """
-    words, leaves = _read(input, tokens, language)
+    lines = read_lines(input)
+    if tokeniser:
+        lines = tokenise(lines, language, tokeniser=tokeniser, threads=threads, jars=jars)
+    words, leaves = _read(input, lines, tokens, language)
     report = {
         "sentences": len(words),
         "language": language,
@@ -125,9 +131,11 @@ def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     return words
 
 
-def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:
+def _read(
+    sentences: Path, lines: Iterable[str], tokens: Path, language: str
+) -> tuple[dict[int, list[str]], list[list[str]]]:
     """The parser's input by line number, and the leaves of every tree."""
-    cased, leaves = ([line.split() for line in read_lines(path)] for path in (sentences, tokens))
+    cased, leaves = ([line.split() for line in part] for part in (lines, read_lines(tokens)))
     if len(cased) != len(leaves):
         raise UserError(
             f"{sentences} has {len(cased)} lines, {tokens} has {len(leaves)}: tokenise both again"

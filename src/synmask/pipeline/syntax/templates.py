@@ -78,7 +78,7 @@ def template_file(
         source: Source sentences in BPE.
         target: Target sentences in BPE.
         trees: A bracketed tree of each target sentence's words; FLAT or (()) marks an unparsed sentence.
-        kept: Output of `clean`: which lines of trees became sentences.
+        kept: clean/kept.* of `text`: which lines of trees became sentences.
         settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
         output: The templates, one per line, empty without a parse; counts go into a .json file beside it.
         source_out: The source sentences with a template.

@@ -1,62 +1,38 @@
 """Drop sentence pairs that are too short, too long, too different in length, or have an endless word."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.sections import Lengths
-from synmask.pipeline.files import UserError, all_writing, read_pairs
+from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import note
 
 LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl
+NOTED_SHARE, REFUSED_SHARE = 0.1, 0.9  # of dropped pairs
+# Why a pair is dropped → in words, and what keeps it
+REASONS = {
+    "too_short": ("too short", "lower corpora.{name}.text.min_tokens"),
+    "too_long": ("too long", "raise corpora.{name}.text.max_tokens (null: no limit)"),
+    "ratio": ("of too different length", "raise corpora.{name}.text.max_ratio (null: no limit)"),
+    "long_word": (f"with a word of more than {LONGEST_WORD} characters", "split these in the files"),
+}
 
 
-def clean_files(
-    *,
-    source_in: Path,
-    source_out: Path,
-    target_in: Path,
-    target_out: Path,
-    kept: Path,
-    settings: Json[Lengths],
-) -> dict[str, int]:
-    """Keep the pairs that meet the limits on length and length ratio.
+def clean(
+    pairs: Iterable[tuple[str, str]], limits: Lengths, fates: Counter[str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield the number (from 1), source and target tokens of the pairs that meet the limits.
 
-    They are those that Moses' clean-corpus-n.perl keeps (`fate`).
-
-    Args:
-        source_in: Source tokens.
-        source_out: Kept source tokens.
-        target_in: Target tokens.
-        target_out: Kept target tokens.
-        kept: Output: the numbers of the lines that were kept, to select trees and other data of them.
-        settings: '{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}'.
-
-    Returns:
-        The number of pairs by fate.
-
-    Raises:
-        UserError: the files differ in length or cannot be read, or no pair is kept.
+    They are those that Moses' clean-corpus-n.perl keeps. `fates` counts all pairs by their `fate`.
     """
-    counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 0}
-    limits = settings.model_dump()
-    outputs = [source_out, target_out, kept]
-    with all_writing(outputs) as (source_file, target_file, numbers):
-        for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
-            source_tokens, target_tokens = source.split(), target.split()
-            found = fate(source_tokens, target_tokens, **limits)
-            if found == "kept":
-                source_file.write(" ".join(source_tokens) + "\n")
-                target_file.write(" ".join(target_tokens) + "\n")
-                numbers.write(f"{number}\n")
-            counts[found] += 1
-        if not counts["kept"]:
-            raise UserError(
-                f"{source_in}, {target_in}: cleaning keeps none of {sum(counts.values())} pairs "
-                f"({counts['too_short']} too short, {counts['too_long']} too long, "
-                f"{counts['ratio']} of different length, {counts['long_word']} with a word of more than "
-                f"{LONGEST_WORD} characters); check the files or widen the limits"
-            )
-    return counts
+    fates.update(dict.fromkeys(("kept", *REASONS), 0))
+    settings = limits.model_dump(include={*Lengths.model_fields})
+    for number, (source, target) in enumerate(pairs, start=1):
+        source_tokens, target_tokens = source.split(), target.split()
+        decided = fate(source_tokens, target_tokens, **settings)
+        fates[decided] += 1
+        if decided == "kept":
+            yield number, " ".join(source_tokens), " ".join(target_tokens)
 
 
 def fate(
@@ -81,3 +57,31 @@ def fate(
     if max(map(len, (*source, *target))) > LONGEST_WORD:
         return "long_word"
     return "kept"
+
+
+def dropped(fates: Mapping[str, int]) -> str:
+    """How many training pairs are dropped, by reason; "" below a tenth of all."""
+    every = sum(fates.values())
+    count = every - fates["kept"]
+    if count < NOTED_SHARE * every:
+        return ""
+    reasons = ", ".join(
+        f"{fates[reason]:,} {words}" for reason, (words, _) in REASONS.items() if fates[reason]
+    )
+    return f"{count:,} of {every:,} training pairs are dropped: {reasons}"
+
+
+def check_dropped(name: str, fates: Mapping[str, int]) -> None:
+    """Note that a tenth or more of the training pairs of the corpus `name` are dropped.
+
+    Raises:
+        UserError: nine tenths or more are.
+    """
+    if not (words := dropped(fates)):
+        return
+    most = max(REASONS, key=lambda reason: fates[reason])
+    advice = REASONS[most][1].format(name=name)
+    every = sum(fates.values())
+    if every - fates["kept"] >= REFUSED_SHARE * every:
+        raise UserError(f"{name}: {words}; {advice}, or check that the files are aligned")
+    note(f"{name}: {words}; to keep more, {advice}")

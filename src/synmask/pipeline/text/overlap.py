@@ -1,34 +1,50 @@
-"""Count the pairs of a validation or test set that another set has, too."""
+"""Count the pairs of a validation or test set that an earlier set has, too."""
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-from synmask.pipeline.files import read_pairs
 from synmask.pipeline.languages import note
 
 NOTED_SHARE = 0.01  # above this share, a note reports it: some short sentences occur in every set
 
+Pair = tuple[str, str]
 
-def overlaps(sets: Iterable[tuple[str, Path, Path]]) -> dict[str, int]:
-    """How many pairs of each set occur in those before it: {"valid in train": 3, "test in train": 0, …}.
 
-    Args:
-        sets: name, source and target tokens of train, valid and test, in this order.
+class Overlap:
+    """Holds the small sets in memory, and compares the training set's pairs with them as they pass.
+
+    Pairs are the same if both sides have the same tokens.
     """
-    sets, found = list(sets), {}
-    for place, (name, *files) in enumerate(sets):
-        pairs = [_plain(pair) for pair in read_pairs(*files)] if place else []
-        wanted = set(pairs)
-        for earlier, *others in sets[:place]:
-            shared = {pair for pair in map(_plain, read_pairs(*others)) if pair in wanted}
-            count = sum(pair in shared for pair in pairs)
-            found[f"{name} in {earlier}"] = count
-            if count > NOTED_SHARE * len(pairs):
-                where = ", ".join(map(str, files + others))
-                note(f"{count:,} of {len(pairs):,} pairs of {name} are in {earlier}, too: {where}")
-    return found
 
+    def __init__(self) -> None:
+        self._held: dict[str, list[Pair]] = {}
+        self._wanted: set[Pair] = set()
+        self._trained: set[Pair] = set()
 
-def _plain(pair: tuple[str, str]) -> tuple[str, str]:
-    """With white space as `clean` writes it."""
-    return " ".join(pair[0].split()), " ".join(pair[1].split())
+    def hold(self, split: str, pairs: Iterable[Pair]) -> None:
+        """Add a set; those before it are earlier ones."""
+        self._held[split] = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
+        self._wanted.update(self._held[split])
+
+    def passing(self, source: str, target: str) -> None:
+        """See a pair of the training set; its tokens are separated by single spaces."""
+        if (source, target) in self._wanted:
+            self._trained.add((source, target))
+
+    def counts(self) -> dict[str, int]:
+        """How many pairs of each set occur in each earlier one: {"valid in train": 3, …}."""
+        return {f"{split} in {earlier}": count for split, earlier, count in self._counted()}
+
+    def note(self, where: str) -> None:
+        """Print a note on each set of which more than a hundredth occurs in an earlier one."""
+        for split, earlier, count in self._counted():
+            if count > NOTED_SHARE * len(self._held[split]):
+                note(
+                    f"{where}: {count:,} of {len(self._held[split]):,} pairs of {split} are in {earlier}, too"
+                )
+
+    def _counted(self) -> Iterator[tuple[str, str, int]]:
+        seen = {"train": self._trained}
+        for split, pairs in self._held.items():
+            for earlier, others in seen.items():
+                yield split, earlier, sum(pair in others for pair in pairs)
+            seen[split] = set(pairs)

@@ -40,8 +40,8 @@ def average_run(
     Args:
         data: Folder of binarised data (for its dictionaries).
         codes: The BPE codes.
-        vocabulary: The source vocabulary of learn-bpe.
-        vocabulary_threshold: As for apply-bpe.
+        vocabulary: The source vocabulary of `subwords`.
+        vocabulary_threshold: As for `subwords`.
         tokenisers: Of the source and of the target.
         lowercase: Whether the text is in lower case.
         output: The model file.

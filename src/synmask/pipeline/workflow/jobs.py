@@ -11,7 +11,7 @@ from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Corpus, System
+from synmask.pipeline.config.sections import SPLITS, Corpus, System
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.runs import TRAININGS
@@ -40,11 +40,10 @@ WildcardsFunction = Callable[[Wildcards], Any]
 SECTIONS = {"weights": "weights", "benchmark": "benchmarks", "corpus": "corpora"}
 VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
-MAX_SUBWORDS = 1023  # sub-words: fairseq's 1024 positions without that of </s>
-# Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 4 s or less for a step, 6 s for
-# learn_bpe; 40 to 160 MB, 550 MB for binarise. Snakemake itself takes 400 MB in each job.
-PAIRS_A_MINUTE = {"learn_bpe": 10_000, "": 20_000}
-LEAST_MB = {"binarise": 1200, "": 600}
+# Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 13 s for subwords, 5 s or less
+# for others; 40 to 160 MB, 550 MB where fairseq's data are written. Snakemake itself takes 400 MB in each job.
+PAIRS_A_MINUTE = {"subwords": 10_000, "": 20_000}
+LEAST_MB = {"subwords": 1200, "templates": 1200, "": 600}
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
 BELOW = "synmask"  # all modules are
@@ -106,7 +105,7 @@ class Jobs:
     def _modules_of_text(self, wildcards: Wildcards) -> Iterator[str]:
         if wildcards.get("corpus") and (name := self.corpus(wildcards).format):
             yield f"pipeline.corpora.{name}"
-        if wildcards.get("language") and self.tokeniser(wildcards) in EXTERNAL:
+        if self.tokenisers(wildcards) & {*EXTERNAL}:
             yield "pipeline.text.segment"
 
     @staticmethod
@@ -144,7 +143,7 @@ class Jobs:
 
     def preparing_memory(self, wildcards: Wildcards, rule: str) -> int:
         """Memory of a step that prepares text, in MB."""
-        stanford = rule == "tokenise" and self.tokeniser(wildcards) == "stanford"
+        stanford = rule == "text" and "stanford" in self.tokenisers(wildcards)
         least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
         return least + self._pairs(wildcards) // 200
 
@@ -160,42 +159,55 @@ class Jobs:
         """A section of a corpus' settings as JSON; `kwargs`: keys to include or exclude."""
         return as_json(getattr(self.corpus(wildcards), name).model_dump(mode="json", **kwargs))
 
-    def pairs(self, wildcards: Wildcards) -> str | None:
-        """The expected number of pairs of a split, as JSON."""
-        expected = self.corpus(wildcards).pairs.get(wildcards.split)
-        return None if expected is None else as_json(expected)
-
     def raw_text(self, wildcards: Wildcards, side: str) -> list[str]:
-        """The raw text of a corpus' split; side: "source" or "target"."""
-        return self.data.raw_files(wildcards.corpus, wildcards.split, getattr(wildcards, side))
+        """The raw text of a side ("source" or "target") of a corpus: of train, then of valid and test."""
+        language = getattr(wildcards, side)
+        return [path for split in SPLITS for path in self.data.raw_files(wildcards.corpus, split, language)]
+
+    def raw_splits(self, wildcards: Wildcards) -> list[str]:
+        """The split of each of these files."""
+        corpus, source = wildcards.corpus, wildcards.source
+        return [split for split in SPLITS for _ in self.data.raw_files(corpus, split, source)]
 
     def test_set_files(self, wildcards: Wildcards) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
         files = self.data.raw_files(wildcards.corpus, "test", wildcards.target)
         return files if self.corpus(wildcards).test_sets else []
 
-    def tokeniser(self, wildcards: Wildcards) -> str:
-        return self.corpus(wildcards).text.tokeniser_of(wildcards.language)
+    def tokenisers(self, wildcards: Wildcards) -> set[str]:
+        """The tokenisers of a job's language, or of both of its pair; none if it has none of a corpus."""
+        if not (name := wildcards.get("corpus")) or not wildcards.get("source"):
+            return set()
+        languages = (
+            [wildcards.get("language")] if wildcards.get("language") else [wildcards.source, wildcards.target]
+        )
+        return {*map(self.config.corpora[name].text.tokeniser_of, languages)}
 
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
-        return self.data.tokeniser_jars(self.tokeniser(wildcards))
-
-    def clean_tokens(self, wildcards: Wildcards) -> str:
-        """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
-        return PAIR / ("clean" if wildcards.split == "train" else "tokens") / "{split}.{language}"
-
-    def most_subwords(self, wildcards: Wildcards) -> int | None:
-        """The maximum length of a sentence that a model will translate; None: nothing translates it."""
-        return MAX_SUBWORDS if wildcards.split != "train" and wildcards.language == wildcards.source else None
+        return sorted({jar for name in self.tokenisers(wildcards) for jar in self.data.tokeniser_jars(name)})
 
     def kept_lines(self, wildcards: Wildcards) -> list[str]:
-        """The record of the lines that `clean` kept; none for splits that are not cleaned."""
+        """The numbers of the training pairs that are kept; none for other splits, which are kept whole."""
         return [PAIR / "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
 
-    def cased_tokens(self, wildcards: Wildcards) -> str:
-        """Tokens in their true case: the corpus' own, unless these are lower-cased."""
-        lowercase = self.corpus(wildcards).text.lowercase
-        return PAIR / ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
+    def cased(self, wildcards: Wildcards) -> str:
+        """What a parser reads: the tokens, or plain text if these are lower-cased."""
+        return PAIR / ("text" if self.corpus(wildcards).text.lowercase else "tokens") / "{split}.{language}"
+
+    def cased_tokeniser(self, wildcards: Wildcards) -> str | None:
+        """The tokeniser of this plain text; None for tokens."""
+        text = self.corpus(wildcards).text
+        return text.tokeniser_of(wildcards.language) if text.lowercase else None
+
+    def parser_jars(self, wildcards: Wildcards) -> list[str]:
+        """CoreNLP's jars for a language, and those of the tokeniser of `cased` text."""
+        jars = self.data.corenlp_jars(wildcards.language)
+        more = self.data.tokeniser_jars(self.cased_tokeniser(wildcards) or "none")
+        return [*jars, *(jar for jar in more if jar not in jars)]
+
+    def target_trees(self, wildcards: Wildcards, *splits: str) -> list[str]:
+        """The trees of the target side of these splits."""
+        return [self.data.parses(wildcards.corpus, split, wildcards.target)["trees"] for split in splits]
 
     def gold(self, wildcards: Wildcards) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""

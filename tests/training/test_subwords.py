@@ -1,0 +1,59 @@
+import pytest
+
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.text.bpe import apply_file, learn
+from synmask.pipeline.text.detokenise import join_subwords
+from synmask.pipeline.training import subwords
+from synmask.pipeline.training.binarise import binarise
+from synmask.pipeline.training.subwords import write_subwords
+
+TRAIN = {
+    "de": ["der hund schläft", "die hunde schlafen", "der hund"],
+    "en": ["the dog sleeps", "the dogs sleep", "the dog"],
+}
+PAIR = {"source": "de", "target": "en", "merges": 12, "vocabulary_threshold": 2}
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A folder as `synmask text` leaves it."""
+    for language, lines in TRAIN.items():
+        write_lines(tmp_path / f"clean/train.{language}", lines)
+        write_lines(tmp_path / f"tokens/valid.{language}", lines[:1])
+        write_lines(tmp_path / f"tokens/test.{language}", [*lines[1:], "Zoë"])
+    return tmp_path
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_step_is_learning_splitting_and_binarising(pair, threads):
+    write_subwords(input=pair, output=pair / "made", threads=threads, **PAIR)
+    codes, clean = pair / "steps/bpe/codes", [pair / f"clean/train.{language}" for language in TRAIN]
+    vocabularies = [pair / f"steps/bpe/vocabulary.{language}" for language in TRAIN]
+    learn(inputs=clean, codes=codes, vocabularies=vocabularies, merges=12)
+    for text in (*clean, *pair.glob("tokens/*")):
+        vocabulary = pair / f"steps/bpe/vocabulary{text.suffix}"
+        output = pair / f"steps/bpe/{text.name}"
+        apply_file(input=text, output=output, codes=codes, vocabulary=vocabulary, vocabulary_threshold=2)
+    binarise(text=pair / "steps/bpe", output=pair / "steps/bin", source="de", target="en")
+    assert files(pair / "made") == files(pair / "steps")
+    assert len(files(pair / "made")) == 19
+    assert [*map(join_subwords, read_lines(pair / "made/bpe/test.en"))] == [
+        "the dogs sleep",
+        "the dog",
+        "Zoë",
+    ]
+
+
+def test_a_source_sentence_that_no_model_can_read_is_named(pair, monkeypatch):
+    monkeypatch.setattr(subwords, "MAX_SUBWORDS", 20)
+    long = " ".join("x" * 21)
+    for place in ("clean/train.de", "tokens/test.en"):  # no source of a translation
+        write_lines(pair / place, [*read_lines(pair / place), long])
+    write_subwords(input=pair, output=pair, **PAIR)
+    write_lines(pair / "tokens/valid.de", ["a", long])
+    with pytest.raises(UserError, match=r"tokens/valid\.de, line 2: 21 sub-words, a model reads 20"):
+        write_subwords(input=pair, output=pair, **PAIR)

@@ -1,0 +1,64 @@
+# Clean training pairs → a joint BPE, text in sub-words, fairseq's binary data; parses → sub-words' annotations.
+
+BINARY = [
+    *expand(
+        "{split}.{pair}.{side}.{kind}",
+        split=TRAINED,
+        pair="{source}-{target}",
+        side=SIDES,
+        kind=("bin", "idx"),
+    ),
+    *each("dict.{side}.txt", side=SIDES),
+]
+
+
+rule subwords:
+    input:
+        train=each(PAIR / "clean/train.{side}", side=SIDES),
+        others=each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
+    output:
+        each(PAIR / "bpe/{split}.{side}", split=SPLITS, side=SIDES),
+        each(PAIR / "bpe/vocabulary.{side}", side=SIDES),
+        data=each(PAIR / "bin/{name}", name=BINARY),
+        codes=PAIR / "bpe/codes",
+    log:
+        PAIR / "logs/subwords.{source}-{target}.log",
+    group:
+        "text"
+    threads: given(JOBS.resource, "threads")
+    resources:
+        **preparing("subwords"),
+    params:
+        code=given(JOBS.code, "subwords"),
+        merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
+        threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
+        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
+    shell:
+        "synmask subwords --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
+        " --merges {params.merges} --vocabulary-threshold {params.threshold}"
+        " --output {params.folder:q} --threads {threads} 2> {log:q}"
+
+
+rule annotate:
+    input:
+        unpack(lambda wildcards: JOBS.data.parses(wildcards.corpus, wildcards.split, wildcards.source)),
+        subwords=PAIR / "bpe/{split}.{source}",
+        kept=JOBS.kept_lines,
+    output:
+        annotations=PAIR / "bin/syntax.{split}.{source}.npy",
+        counts=PAIR / "bin/syntax.{split}.{source}.json",
+    log:
+        PAIR / "logs/annotate.{split}.{source}-{target}.log",
+    # Not of the group "text", whose tokens CoreNLP parses in between.
+    group:
+        "annotate"
+    resources:
+        **preparing("annotate"),
+    params:
+        code=given(JOBS.code, "annotate"),
+        trees=lambda wildcards, input: option("trees", input.get("trees")),
+        heads=lambda wildcards, input: option("heads", input.get("heads")),
+        kept=lambda wildcards, input: option("kept", input.kept or None),
+    shell:
+        "synmask annotate --subwords {input.subwords:q} {params.trees} {params.heads} {params.kept}"
+        " --output {output.annotations:q} 2> {log:q}"
