@@ -102,8 +102,7 @@ demo-task --task acceptability --part train --settings @task --output OUT/task/t
 demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
 demo-text --split valid --settings @text --output OUT/text.txt
 task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text --tokens OUT/task.tokens
-learn-gpt2-bpe --text IN/raw/train.en --merges 40 --output OUT/weights
-encode-text --train IN/raw/train.en --valid IN/raw/valid.en --weights IN/weights --output OUT/ids
+pretraining-text --train IN/raw/train.en --valid IN/raw/valid.en --merges 40 --weights OUT/weights --output OUT/ids
 pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --again 1
 encode-task --task acceptability --input IN/task/train.tsv --weights IN/weights --max-tokens 60 --output OUT/data/train.npz
 encode-task --task acceptability --input IN/task/dev.tsv --weights IN/weights --max-tokens 60 --output OUT/data/dev.npz

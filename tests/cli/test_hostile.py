@@ -147,7 +147,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
     [
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
-        ("encode-text", "--valid", "empty", "empty"),
+        ("pretraining-text", "--valid", "empty", "empty"),
         ("text", "--target-in", ("one", "more"), "--target-in"),
         ("subwords", "--merges", "5.5", "--merges"),
         ("table", "--spec", json.dumps(PARTLESS), "--spec: columns.0"),
@@ -242,7 +242,7 @@ READERS = {
     "ids": ("*", "pretrain"),
     "data": ("*.npz", "finetune"),
     "parsed": ("*.np*", "continue-pretraining"),
-    "weights": ("*", "encode-text", "encode-task", "finetune"),
+    "weights": ("*", "encode-task", "finetune"),
     RUN: ("train.json", "average", "decode", "parse", "score-run"),
 }
 

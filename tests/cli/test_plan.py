@@ -1,12 +1,14 @@
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from small_models import count_parameters, fit, model_text, typed
-from synmask.pipeline.cli.plan import RESUME, lines, parsing_lines, rows_of
+from synmask.pipeline.cli import plan
+from synmask.pipeline.cli.plan import RESUME, lines, parsing_lines, rows_of, text_lines
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.training import checkpoints
@@ -234,3 +236,29 @@ def test_hours_of_parsing_for_pre_training_are_said():
 
     found = {line.split()[1] for line in parsing_lines(configuration(synclm), ["glue-attention"])}
     assert found == {"glue/cola:", "glue/rte:", "glue/mrpc:", "glue/sts-b:"}
+
+
+def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatch):
+    def own(values, **limits):
+        files = {split: f"{tmp_path}/{split}.{{language}}" for split in ("train", "valid", "test")}
+        values["corpora"]["mine"] = {"languages": ["ja", "en"], "files": files, "text": limits}
+        systems = {"directions": ["ja-en"], "systems": ["transformer", "grammar"], "seeds": [1, 2]}
+        values["experiments"]["mine"] = {"title": "Mine", "corpus": "mine", **systems}
+
+    config = configuration(own)
+    assert [*text_lines(config, ["mine", "demo"])] == []  # no file is there
+    for language, rows in (("ja", ["ネコが好きです。", "犬"]), ("en", ["I am very fond of cats.", "A dog"])):
+        (tmp_path / f"train.{language}").write_text("".join(f"{row}\n" for row in rows * 50))
+    reasons = "100 of 100 training pairs are dropped: 100 of too different length"
+    advice = "raise corpora.mine.text.max_ratio (null: no limit)"
+    assert [*text_lines(config, ["mine"])] == [f"WARNING    mine/ja-en: in a sample {reasons}; {advice}"]
+    monkeypatch.setattr(plan, "SAMPLED", 40)
+    assert [line.partition("sample ")[2][:9] for line in text_lines(config, ["mine"])] == ["40 of 40 "]
+    assert [*text_lines(configuration(partial(own, max_ratio=9)), ["mine"])] == []
+
+
+def test_a_sample_is_of_the_whole_text(monkeypatch):
+    monkeypatch.setattr(plan, "SAMPLED", 100)
+    chosen = [int(source) for source, _ in plan._sample((str(number), "") for number in range(10_000))]
+    assert len({*chosen}) == 100
+    assert 4000 < sum(chosen) / 100 < 6000

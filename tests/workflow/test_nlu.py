@@ -134,7 +134,7 @@ def test_a_hugging_face_folder_is_converted(understood):
 
 def test_the_steps_enter_their_sources_alone(understood, check_loaded):
     assert check_loaded(understood) >= {
-        "demo-task", "demo-text", "learn-gpt2-bpe", "encode-text", "pretrain", "encode-parses",
+        "demo-task", "demo-text", "pretraining-text", "pretrain", "encode-parses",
         "continue-pretraining", "encode-task", "annotate-task", "finetune", "predict", "nlu-score",
         "nlu-baselines", "table",
     }  # fmt: skip

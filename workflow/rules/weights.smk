@@ -37,57 +37,38 @@ rule demo_text:
         "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
 
-rule learn_gpt2_bpe:
-    input:
-        text=given(JOBS.pretraining_text, "train"),
-    output:
-        VOCABULARY,
-    log:
-        WEIGHTS / "logs/learn_gpt2_bpe.log",
-    wildcard_constraints:
-        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
-    group:
-        "pretraining-text"
-    params:
-        code=given(JOBS.code, "learn-gpt2-bpe"),
-        inputs_checksum=given(JOBS.inputs_checksum, given(JOBS.pretraining_text, "train")),
-        merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
-        output=folder_of("output"),
-    shell:
-        "synmask learn-gpt2-bpe --text {input.text:q} --merges {params.merges} --output {params.output:q} 2> {log:q}"
-
-
-rule encode_text:
+rule pretraining_text:
     input:
         train=given(JOBS.pretraining_text, "train"),
         valid=given(JOBS.pretraining_text, "valid"),
-        vocabulary=rules.learn_gpt2_bpe.output,
     output:
-        each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
+        vocabulary=VOCABULARY,
+        text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
     log:
-        WEIGHTS / "logs/encode_text.log",
+        WEIGHTS / "logs/pretraining_text.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
-        code=given(JOBS.code, "encode-text"),
+        code=given(JOBS.code, "pretraining-text"),
         inputs_checksum=given(
             JOBS.inputs_checksum,
             given(JOBS.pretraining_text, "train"),
             given(JOBS.pretraining_text, "valid"),
         ),
-        weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
-        output=folder_of("output"),
+        merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
+        weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),
+        text=lambda wildcards, output: os.path.dirname(output.text[0]),
     shell:
-        "synmask encode-text --train {input.train:q} --valid {input.valid:q} --weights {params.weights:q}"
-        " --output {params.output:q} 2> {log:q}"
+        "synmask pretraining-text --train {input.train:q} --valid {input.valid:q} --merges {params.merges}"
+        " --weights {params.weights:q} --output {params.text:q} 2> {log:q}"
 
 
 rule pretrain:
     input:
-        text=rules.encode_text.output,
-        vocabulary=rules.learn_gpt2_bpe.output,
+        text=rules.pretraining_text.output.text,
+        vocabulary=rules.pretraining_text.output.vocabulary,
     output:
         model=WEIGHTS / "model.pt",
         summary=WEIGHTS / "train.json",

@@ -1,6 +1,9 @@
 """`synmask plan`: the needs of a target: trainings, parameters, hours, memory, disk. Nothing is run."""
 
+import os
+import random
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,12 +16,16 @@ from rich.filesize import decimal
 
 from synmask.pipeline.arguments import Whole
 from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.display import aligned
+from synmask.pipeline.files import read_pairs
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import Run, Training, trainings
+from synmask.pipeline.text.clean import clean, dropped, to_keep_more
+from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
 from synmask.pipeline.workflow.jobs import Jobs, Values
@@ -29,6 +36,7 @@ TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's tw
 RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
 BEST = 3
+SAMPLED = 2000  # training pairs, to estimate how many are dropped
 PARSED_PER_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 
 
@@ -53,7 +61,8 @@ def plan(
     """
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     config, targets = configured(target, [path for path in configfile if path.suffix])
-    for line in [*lines(rows_of(config, targets), gpus), *parsing_lines(config, targets)]:
+    rows = lines(rows_of(config, targets), gpus)
+    for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)
     if message := half_done_trainings(config, targets):
         print(f"half done  {message}")
@@ -117,6 +126,43 @@ def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         count = sum(DataFiles(config).task_sentences(benchmark, task, start) for start in ("", "dev-"))
         hours = f"{count / (PARSED_PER_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences, {hours}"
+
+
+def text_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
+    """Warnings of texts whose limits of length will drop a tenth or more of the training pairs.
+
+    A sample of the raw files that are there is tokenised, unless that takes another program.
+    """
+    data = DataFiles(config)
+    runs = (run for run in trainings(config, targets) if isinstance(run, Run))
+    for corpus, source, target in dict.fromkeys((run.corpus, run.source, run.target) for run in runs):
+        text, languages = config.corpora[corpus].text, (source, target)
+        tokenisers = [*map(text.tokeniser_of, languages)]
+        files = [data.raw_files(corpus, "train", language) for language in languages]
+        if {*tokenisers} & {*EXTERNAL} or not all(map(os.path.exists, chain(*files))):
+            continue
+        sides = zip(*_sample(chain.from_iterable(map(read_pairs, *files))), strict=True)
+        tokens = (
+            tokenise(lines, language, tokeniser=tokeniser)
+            for lines, language, tokeniser in zip(sides, languages, tokenisers, strict=True)
+        )
+        fates: Counter[str] = Counter()
+        for _ in clean(zip(*tokens, strict=True), text, fates):
+            pass
+        if words := dropped(fates):
+            advice = to_keep_more(corpus, fates)
+            yield f"WARNING    {corpus}/{source}-{target}: in a sample {words}; {advice}"
+
+
+def _sample(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Up to SAMPLED of the pairs, each with the same probability."""
+    draw, chosen = random.Random(1), []
+    for number, pair in enumerate(pairs):
+        if number < SAMPLED:
+            chosen.append(pair)
+        elif (place := draw.randrange(number + 1)) < SAMPLED:
+            chosen[place] = pair
+    return chosen
 
 
 HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")

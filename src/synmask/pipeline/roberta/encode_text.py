@@ -6,13 +6,37 @@ from pathlib import Path
 
 import torch
 
-from synmask.pipeline.arguments import OneOrMore
+from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import read_dictionary, write_binary
 
 
-def encode_text(*, train: OneOrMore[Path], valid: OneOrMore[Path], weights: Path, output: Path) -> None:
+def write_pretraining_text(
+    *,
+    train: OneOrMore[Path],
+    valid: OneOrMore[Path],
+    merges: CountOption,
+    weights: Path,
+    output: Path,
+) -> None:
+    """Learn a byte-level BPE in GPT-2's format from the training text, and write all text as its ids.
+
+    Args:
+        train: Plain text files to train on; an empty line, and the end of a file, ends a document.
+        valid: Plain text files to validate on.
+        merges: How many merge operations.
+        weights: Output: folder for encoder.json, vocab.bpe and dict.txt.
+        output: Folder for {train,valid}.{bin,idx}, for `pretrain`.
+
+    Raises:
+        UserError: a split has no text.
+    """
+    gpt2.learn([line for path in train for line in read_lines(path)], merges, weights)
+    encode_text(train=train, valid=valid, weights=weights, output=output)
+
+
+def encode_text(*, train: Sequence[Path], valid: Sequence[Path], weights: Path, output: Path) -> None:
     """Write text as ids, for `pretrain`.
 
     An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of

@@ -150,7 +150,7 @@ def pretrain(
     75.
 
     Args:
-        data: Output of `encode-text`.
+        data: Output of `pretraining-text`.
         weights: Folder with dict.txt; model.pt is written there.
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: Model and training; `snakemake -np TARGET` shows them.

@@ -71,6 +71,11 @@ def dropped(fates: Mapping[str, int]) -> str:
     return f"{count:,} of {every:,} training pairs are dropped: {reasons}"
 
 
+def to_keep_more(name: str, fates: Mapping[str, int]) -> str:
+    """What keeps the pairs of the corpus `name` that are dropped for the most frequent reason."""
+    return REASONS[max(REASONS, key=lambda reason: fates[reason])][1].format(name=name)
+
+
 def check_dropped(name: str, fates: Mapping[str, int]) -> None:
     """Note that a tenth or more of the training pairs of the corpus `name` are dropped.
 
@@ -79,8 +84,7 @@ def check_dropped(name: str, fates: Mapping[str, int]) -> None:
     """
     if not (words := dropped(fates)):
         return
-    most = max(REASONS, key=lambda reason: fates[reason])
-    advice = REASONS[most][1].format(name=name)
+    advice = to_keep_more(name, fates)
     every = sum(fates.values())
     if every - fates["kept"] >= REFUSED_SHARE * every:
         raise UserError(f"{name}: {words}; {advice}, or check that the files are aligned")

@@ -18,7 +18,6 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
 
 HEADER = "#version: 0.2"
@@ -50,17 +49,6 @@ def lengths(pieces: Sequence[Sequence[int]], folder: Path) -> list[list[int]]:
     """The number of bytes of each token of each line of `encode`."""
     bytes_of = {number: len(token) for token, number in read_encoder(folder / "encoder.json").items()}
     return [[bytes_of[number] for number in line] for line in pieces]
-
-
-def learn_files(*, text: OneOrMore[Path], merges: CountOption, output: Path) -> None:
-    """Learn a byte-level BPE in GPT-2's format.
-
-    Args:
-        text: Plain text files.
-        merges: How many merge operations.
-        output: Folder for encoder.json, vocab.bpe and dict.txt.
-    """
-    learn([line for path in text for line in read_lines(path)], merges, output)
 
 
 def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:

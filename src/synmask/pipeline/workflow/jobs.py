@@ -41,7 +41,7 @@ SECTIONS = {"weights": "weights", "benchmark": "benchmarks", "corpus": "corpora"
 VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 # Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 13 s for subwords, 5 s or less
-# for others; 40 to 160 MB, 550 MB where fairseq's data are written. Snakemake itself takes 400 MB in each job.
+# for others; 40 to 160 MB, 550 MB where fairseq's data are written. Snakemake itself takes 400 MB in a job.
 PAIRS_A_MINUTE = {"subwords": 10_000, "": 20_000}
 LEAST_MB = {"subwords": 1200, "templates": 1200, "": 600}
 UNKNOWN_PAIRS = 200_000
