@@ -152,9 +152,9 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
                     rows.append(head | row)
     table = pd.DataFrame(rows)
     check_once(table)
-    _check_same(table, ["corpus", "direction", "system"], "settings")
-    _check_same(table, ["corpus", "system"], "weights")  # also what an average over tasks puts together
-    _check_same(pd.DataFrame(_starts(table), columns=[*table, "name"]), ["name"], "weights")
+    check_same(table, ["corpus", "direction", "system"], "settings")
+    check_same(table, ["corpus", "system"], "weights")  # also what an average over tasks puts together
+    check_same(pd.DataFrame(_starts(table), columns=[*table, "name"]), ["name"], "weights")
     return table
 
 
@@ -192,8 +192,8 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 def check_alike(runs: pd.DataFrame) -> None:
     """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike."""
     check_once(runs)
-    _check_same(runs, ["corpus", "direction"], "decoding", *SIGNATURES)
-    _check_same(runs, ["corpus", "direction", "system"], "settings")
+    check_same(runs, ["corpus", "direction"], "decoding", *SIGNATURES)
+    check_same(runs, ["corpus", "direction", "system"], "settings")
 
 
 def check_once(runs: pd.DataFrame, *keys: str) -> None:
@@ -208,7 +208,8 @@ def describe(run: pd.Series | dict[str, Any]) -> str:
     return f"{run['system']} on {run['corpus']} {run['direction']}, seed {run['seed']}"
 
 
-def _check_same(runs: pd.DataFrame, by: Sequence[str], *keys: str) -> None:
+def check_same(runs: pd.DataFrame, by: Sequence[str], *keys: str) -> None:
+    """Check that runs that agree in `by` agree in `keys`, too."""
     for (_, group), key in itertools.product(runs.groupby([*by], sort=False), keys):
         first = group.iloc[0]
         for _, run in group[group[key] != first[key]].iterrows():
