@@ -272,8 +272,8 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
 def retire(folder: Path, model: Path, final: str) -> None:
     """Remove the checkpoints in `folder`, but keep the `model` made from them as `final`, too.
 
-    It is a hard link where the file system has them, since models are large. All files here are written each time
-    and renamed, so that one of the two stays when the other is made again or removed.
+    It is a hard link where the file system has them, since models are large. All files here are written each
+    time and renamed, so that one of the two stays when the other is made again or removed.
     """
     kept = folder / final
     if not (kept.exists() and kept.samefile(model)):
