@@ -37,10 +37,10 @@ PANELS = [  # head, file, contrasts, the ends of the axis, its ticks
     ("Exploratory, three to five seeds: BLEU", "verdict.csv", BLEU, (-1.5, 3.5), range(-1, 4)),
     ("Exploratory: F1 above right-branching trees", "verdict.csv", F1, (-35.0, 35.0), range(-30, 31, 15)),
 ]
-WIDTH, ROW = 900, 26  # in px
-LEFT, RIGHT, NUMBERS, VERDICT = 320, 540, 556, 775  # intervals are drawn between LEFT and RIGHT
+WIDTH, ROW = 460, 24  # in px: a phone shows it at four fifths of its size
+LEFT, RIGHT = 24, 240  # intervals are drawn between LEFT and RIGHT
 STYLE = """
-text { font: 15px sans-serif; fill: #1f2328; } .head { font-weight: bold; }
+text { font: 15px sans-serif; fill: #1f2328; } .head { font-weight: bold; } .end { text-anchor: end; }
 .tick { font-size: 14px; text-anchor: middle; }
 .grid { stroke: #d1d9e0; } .zero { stroke: #656d76; }
 .interval { stroke: #0969da; stroke-width: 2; } .ours { fill: #0969da; } .paper { fill: #bc4c00; }
@@ -77,7 +77,7 @@ def panel(
     def x(value: str | float) -> float:
         return LEFT + (float(value) - ends[0]) / (ends[1] - ends[0]) * (RIGHT - LEFT)
 
-    bottom = y + ROW * (len(shown) + 1) + 2
+    bottom = y + ROW * (2 * len(shown) + 1) + 2
     parts = [f'<text class="head" x="4" y="{y + 18}">{head}</text>']
     for tick in ticks:
         kind, at = ("grid" if tick else "zero"), f"{x(tick):.1f}"
@@ -86,35 +86,34 @@ def panel(
             f'<line class="{kind}" x1="{at}" x2="{at}" y1="{y + ROW}" y2="{bottom}"/>',
             f'<text class="tick" x="{at}" y="{bottom + 14}">{number}</text>',
         ]
-    for line, (label, *key) in enumerate(shown, start=1):
-        row, top = rows[tuple(key)], y + ROW * line
+    for number, (label, *key) in enumerate(shown):
+        row, top = rows[tuple(key)], y + ROW * (2 * number + 2)  # of the interval, below the label
         middle, base = top + ROW // 2, top + 18
         parts += [
-            f'<text x="4" y="{base}">{label}</text>',
+            f'<text x="4" y="{base - ROW}">{label}</text>',
             f'<path class="interval" d="M{x(row["low"]):.1f} {middle} H{x(row["high"]):.1f}"/>',
             f'<circle class="ours" cx="{x(row["difference"]):.1f}" cy="{middle}" r="4"/>',
         ]
         if row["gain"]:
             parts += [paper(x(row["gain"]), middle)]
         numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
-        parts += [f'<text x="{NUMBERS}" y="{base}">{numbers}</text>']
-        parts += [f'<text class="head" x="{VERDICT}" y="{base}">{row["verdict"]}</text>']
+        parts += [f'<text class="end" x="{WIDTH - 4}" y="{base}">{numbers}</text>']
+        parts += [f'<text class="head end" x="{WIDTH - 4}" y="{base - ROW}">{row["verdict"]}</text>']
     return parts
 
 
 def draw() -> str:
     parts = [
-        f'<circle class="ours" cx="{LEFT + 6}" cy="13" r="4"/>',
-        f'<text x="{LEFT + 16}" y="18">here</text>',
-        paper(LEFT + 76, 13),
-        f'<text x="{LEFT + 88}" y="18">the paper\'s gain</text>',
-        f'<text x="{NUMBERS}" y="18">difference [95% interval]</text>',
-        f'<text x="{VERDICT}" y="18">the claim</text>',
+        '<circle class="ours" cx="10" cy="13" r="4"/>',
+        '<text x="20" y="18">here [95% interval]</text>',
+        paper(190, 13),
+        '<text x="202" y="18">the paper\'s gain</text>',
+        f'<text class="end" x="{WIDTH - 4}" y="18">the claim</text>',
     ]
     y = ROW
     for head, file_name, shown, ends, ticks in PANELS:
         parts += panel(head, file_name, shown, ends, ticks, y)
-        y += ROW * (len(shown) + 2)
+        y += ROW * (2 * len(shown) + 2)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}">\n'
         f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg>\n"
