@@ -90,7 +90,7 @@ def command(tmp_path, name, script):
 
 def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
     for name, script in (
-        ("sinfo", "echo '512000 64 gpu:v100:2'"),
+        ("sinfo", "echo '512000 64 1-00:00:00 gpu:v100:2'"),
         ("sbatch", "exit 0"),
         ("squeue", ""),
         ("scancel", ""),
@@ -98,15 +98,18 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
         command(tmp_path, name, script)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    def findings(mem_mb, gpus=0):
+    def findings(mem_mb, gpus=0, runtime=60):
         values = read_all(project_files(ROOT))
-        values["corpora"]["demo"]["resources"] |= {"mem_mb": mem_mb, "gpus": gpus}
+        resources = {"mem_mb": mem_mb, "gpus": gpus, "runtime": runtime}
+        values["corpora"]["demo"]["resources"] |= resources
         return dict(doctor._cluster(load(values), ["demo"], job=False))
 
     good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
     assert findings(3000) == dict.fromkeys(good, "")
     todo = "no node of gpu has 900,000 MB, but at most 512,000: change `mem_mb` there"
     assert findings(900000) == dict.fromkeys(good[:3], "") | {good[3]: todo}
+    todo = "partition gpu allows 1,440 minutes, and this job asks for 6,000: change `runtime` there"
+    assert findings(3000, runtime=6000)[good[3]] == todo
     for model, fault in (
         ("v100", ""),
         ("a100", "no node of gpu has 1 GPU, but at most 0: change `gpus` there"),

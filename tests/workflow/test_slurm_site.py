@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow import nodes
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
@@ -150,9 +152,9 @@ def test_a_lost_job_says_how_it_ended():
     assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
 
 
-SINFO = """256000 64 gpu:2
-512000 32 (null)
-128000+ 16 gpu:a100:4(S:0-1),gpu:v100:2
+SINFO = """256000 64 1-00:00:00 gpu:2
+512000 32 1-00:00:00 (null)
+128000+ 16 1-00:00:00 gpu:a100:4(S:0-1),gpu:v100:2
 """
 
 
@@ -168,12 +170,20 @@ def cluster(monkeypatch, tmp_path):
 
 def test_nodes_have_what_sinfo_says(cluster):
     assert [tuple(node.values()) for node in nodes_of("gpu")] == [
-        (256000, 64, 2),
-        (512000, 32, 0),
-        (128000, 16, 6),
+        (256000, 64, 2, 1440),
+        (512000, 32, 0, 1440),
+        (128000, 16, 6, 1440),
     ]
     assert [node["GPU"] for node in nodes_of("gpu", "a100")] == [0, 0, 4]
     assert nodes_of("unknown") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "minutes"),
+    [("infinite", sys.maxsize), ("30:00", 30), ("4:00:00", 240), ("1-12:30:00", 2190), ("n/a", sys.maxsize)],
+)
+def test_time_limits_of_partitions_are_read_in_all_forms(limit, minutes):
+    assert nodes._minutes(limit) == minutes
 
 
 @pytest.mark.parametrize(
@@ -186,6 +196,8 @@ def test_nodes_have_what_sinfo_says(cluster):
         ({"gpu": 3, "gpu_model": "v100"}, "no node of gpu has 3 GPUs, but at most 2: change `resources.gpus` in config.yaml"),
         ({"gpu": 1, "mem_mb": 300000}, "no node of gpu has so many CPUs, GPUs and so much memory together: "
          "change `resources.mem_mb` in config.yaml"),
+        ({"runtime": 1440}, None),
+        ({"runtime": 6000}, "partition gpu allows 1,440 minutes, and this job asks for 6,000: change `resources.runtime` in config.yaml"),
         ({"mem_mb": 900000, "slurm_partition": "unknown"}, None),  # sbatch will say it
     ],
 )  # fmt: skip

@@ -132,7 +132,7 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
     partition = site.gpu_partition
     for entry in dict.fromkeys(Jobs.entry(one.wildcards) for one in trainings(config, targets)):
         resources = config.resources_of(*entry)
-        request = {"MB": resources.mem_mb, "CPU": resources.threads, "GPU": resources.gpus}
+        request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
         if unit := shortage(request, nodes):

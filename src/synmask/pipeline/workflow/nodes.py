@@ -1,11 +1,12 @@
-"""The resources of the nodes of a partition of SLURM, and which requests none of them can satisfy."""
+"""The resources of the nodes of a partition of SLURM, its time limit, and which requests are above them."""
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 
 TIMEOUT = 10  # seconds for SLURM to answer
-UNITS = ("MB", "CPU", "GPU")
+UNITS = ("MB", "CPU", "GPU", "minute")
 
 
 def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]]:
@@ -14,15 +15,25 @@ def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int
     Args:
         gpu_model: the only GPUs that count; default: all.
     """
-    command = ["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%m %c %G"]
+    command = ["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%m %c %l %G"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    found = re.findall(r"^(\d+)\+? (\d+)\+? (.*)$", output, re.M)
+    nodes = re.findall(r"^(\d+)\+? (\d+)\+? (\S+) (.*)$", output, re.M)
     return [
-        {"MB": int(memory), "CPU": int(cpus), "GPU": _gpus(gres, gpu_model)} for memory, cpus, gres in found
+        {"MB": int(memory), "CPU": int(cpus), "GPU": _gpus(gres, gpu_model), "minute": _minutes(limit)}
+        for memory, cpus, limit, gres in nodes
     ]
+
+
+def _minutes(limit: str) -> int:
+    """The minutes of a time limit such as 1-12:00:00, 4:00:00 or 30:00; the largest number for "infinite"."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):\d+", limit)
+    if match is None:
+        return sys.maxsize
+    days, hours, minutes = (int(number or 0) for number in match.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def _gpus(gres: str, model: str | None) -> int:
@@ -47,5 +58,7 @@ def lacking(request: Mapping[str, int], unit: str, partition: str, nodes: Iterab
     most = max(node[unit] for node in nodes)
     if request[unit] <= most:
         return f"no node of {partition} has so many CPUs, GPUs and so much memory together"
+    if unit == "minute":
+        return f"partition {partition} allows {most:,} minutes, and this job asks for {request[unit]:,}"
     some = f"{request[unit]:,} {unit}{'s' * (unit != 'MB' and request[unit] != 1)}"
     return f"no node of {partition} has {some}, but at most {most:,}"

@@ -191,22 +191,29 @@ def check_commands() -> None:
 
 
 def check_requests(dag: Any, site: Site) -> None:
-    """Check that each job's request fits on a node of its partition.
+    """Check that each job's request fits on a node of its partition, and into its time limit.
+
+    SLURM may queue such a job for ever (reason PartitionTimeLimit).
 
     Raises:
-        UserError: jobs ask for more than any node of their partition has (a line for each key to change).
+        UserError: jobs ask for more (a line for each key to change).
     """
+    if excesses := _excesses(_jobs(dag), site):
+        raise UserError("\n".join([*excesses, "nothing was submitted"]))
+
+
+def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
+    """What jobs ask for above what their partitions have: a line for each key to change."""
     nodes = cache(nodes_of)
     faults: dict[tuple[str, str], str] = {}
-    for job in _jobs(dag):
+    for job in jobs:
         partition, amounts = str(job.resources.get("slurm_partition")), amounts_of(job, site)
         some = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
         if unit := shortage(amounts, some):
             fault = lacking(amounts, unit, partition, some)
             change = f"change {is_set_in(job, RESOURCES[unit])}"
             faults.setdefault((partition, change), f"{title(job)}: {fault}: {change}")
-    if faults:
-        raise UserError("\n".join([*faults.values(), "nothing was submitted"]))
+    return [*faults.values()]
 
 
 def refusal(msg: str, job: Any, site: Site) -> str:
@@ -322,6 +329,7 @@ def _table(dag: Any) -> list[str]:
         *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
         f"at most {hours:,.{hours < 10:d}f} node-hours, if each takes all its time; "
         "a training may take several such jobs",
+        *_excesses(jobs, site),
     ]
 
 
