@@ -109,7 +109,7 @@ def test_the_stages_of_the_workflow_are_those_of_the_rules():
         for name, found in verbs.items()
     }
     page = (ROOT / "docs/workflow.md").read_text()
-    rows = re.findall(r"^\| [\w ]+ \| `(\w+\.smk)` \| (.*?) \|", page, re.M)
+    rows = re.findall(r"^\| [\w -]+ \| `(\w+\.smk)` \| (.*?) \|", page, re.M)
     assert {name: set(re.findall(r"`([\w-]+)`", cell)) for name, cell in rows} == expected
 
 

@@ -72,7 +72,7 @@ def dropped(fates: Mapping[str, int]) -> str:
 
 
 def to_keep_more(name: str, fates: Mapping[str, int]) -> str:
-    """What keeps the pairs of the corpus `name` that are dropped for the most frequent reason."""
+    """The key that keeps the pairs of the corpus `name` that are dropped for the most frequent reason."""
     return REASONS[max(REASONS, key=lambda reason: fates[reason])][1].format(name=name)
 
 

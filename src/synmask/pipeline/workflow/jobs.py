@@ -191,7 +191,7 @@ class Jobs:
         return [PAIR / "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
 
     def cased(self, wildcards: Wildcards) -> str:
-        """What a parser reads: the tokens, or plain text if these are lower-cased."""
+        """The text that a parser reads: the tokens, or plain text if these are lower-cased."""
         return PAIR / ("text" if self.corpus(wildcards).text.lowercase else "tokens") / "{split}.{language}"
 
     def cased_tokeniser(self, wildcards: Wildcards) -> str | None:

@@ -203,7 +203,7 @@ def check_requests(dag: Any, site: Site) -> None:
 
 
 def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
-    """What jobs ask for above what their partitions have: a line for each key to change."""
+    """Requests of jobs above what their partitions have: a line for each key to change."""
     nodes = cache(nodes_of)
     faults: dict[tuple[str, str], str] = {}
     for job in jobs:
