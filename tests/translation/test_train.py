@@ -25,6 +25,7 @@ from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
+from synmask.pipeline.translation.train import Translation
 from synmask.pipeline.translation.valid_bleu import valid_bleu
 from synmask.processor import CPU
 
@@ -41,6 +42,24 @@ def run(corpus, folder, settings, seed=1, **kwargs):
 def same(first, second):
     assert first.keys() == second.keys()
     return all(torch.equal(first[file][name], second[file][name]) for file in first for name in first[file])
+
+
+def test_a_training_whose_data_did_not_count_dictionaries_is_taken_over(
+    corpus, tmp_path, settings, capsys, monkeypatch
+):
+    """As version 0.2.0 trained it: with any_code, it is finished, and its record is written again."""
+    now = Translation.files
+    with monkeypatch.context() as older:
+        older.setattr(
+            Translation, "files", lambda self: [path for path in now(self) if "dict." not in path.name]
+        )
+        first = run(corpus, tmp_path, settings, code="1")
+    (tmp_path / "train.json").unlink()
+    assert same(first, run(corpus, tmp_path, settings, code="2", any_code=1))
+    assert "all 3 epochs are done" in capsys.readouterr().err
+    assert json.loads((tmp_path / "train.json").read_text())["code"] == "2"
+    run(corpus, tmp_path, settings, code="2")
+    assert "all 3 epochs are done" not in capsys.readouterr().err
 
 
 def test_seed_and_settings_decide_the_result(corpus, tmp_path, settings):

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from synmask.pipeline import stamps
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.files import TryAgain, UserError, sha256, write_json, writing
 from synmask.pipeline.gpus import lease, workers
@@ -72,6 +73,10 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         left_out = stage.check()
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
         stamp["data"] = checkpoints.digest(stage.files())
+        if training.any_code:  # take over what an older version trained
+            older = stamp | {"data": checkpoints.digest(stage.older_files())}
+            if any(set(begun.differs(older)) <= {"code"} for begun in stamps.of_run(run)):
+                stamp = older
         record = new_run(run, stamp | stage.details | {"training": training_digest(stamp)})
         check_lock = held.enter_context(locked(run))
         kwargs = {"again": bool(training.again), "any_code": bool(training.any_code)}

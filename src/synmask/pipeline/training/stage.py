@@ -55,6 +55,10 @@ class Stage(ABC):
     def files(self) -> list[Path]:
         """The training and validation data, which are a part of the training's stamp."""
 
+    def older_files(self) -> list[Path]:
+        """The files of `files` that were a part of the stamp in version 0.2.0."""
+        return self.files()
+
     @abstractmethod
     def model(self) -> nn.Module:
         """The model at its start, drawn by torch's generator."""

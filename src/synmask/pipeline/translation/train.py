@@ -83,6 +83,9 @@ class Translation(Stage):
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self._dictionaries, *self.templates.values()]
 
+    def older_files(self) -> list[Path]:
+        return [path for path in self.files() if path not in self._dictionaries]
+
     def model(self) -> GuidedTransformer:
         return self._task().build_model()
 
