@@ -96,25 +96,26 @@ def test_lower_case_is_that_of_tokens_alone(write):
         ({"settings": Text(max_tokens=1)}, r"mine: .* are dropped: .*raise corpora\.mine\.text\.max_tokens"),
     ],
 )
-def test_a_fault_leaves_no_tokens(write, tmp_path, kwargs, words):
+def test_a_fault_leaves_nothing(write, tmp_path, kwargs, words):
     if "settings" in kwargs:
         kwargs |= {"train.de": ["a b c"] * 20, "train.en": ["a b c"] * 20}
     with pytest.raises(UserError, match=words):
         write(**kwargs)
-    assert not [
-        *tmp_path.glob("pair/tokens/*"),
-        *tmp_path.glob("pair/clean/*"),
-        *tmp_path.glob("pair/*.json"),
-    ]
+    assert not [*tmp_path.glob("pair/*")]
 
 
-def test_a_damaged_file_leaves_nothing(write, tmp_path):
-    write()
-    (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"a\n\xff\n" * 3))
-    before = {path: path.read_bytes() for path in tmp_path.glob("pair/*/*")}
-    with pytest.raises(UserError, match=r"train\.de\.gz, line 2: not UTF-8"):
+def test_a_damaged_file_leaves_what_was_there(write, tmp_path):
+    pair = write()
+    before = {path: path.read_bytes() for path in pair.rglob("*") if path.is_file()}
+    (tmp_path / "valid.de.gz").write_bytes(gzip.compress(b"a\n\xff\n"))
+    names = ("train", "valid", "talks")
+    sides = {
+        side: [tmp_path / f"{name}.{language}.gz" for name in names]
+        for side, language in (("source_in", "de"), ("target_in", "en"))
+    }
+    with pytest.raises(UserError, match=r"valid\.de\.gz, line 2: not UTF-8"):
         write_text(
-            name="mine", source="de", target="en", splits=("train", "valid", "test"), settings=Text(), output=tmp_path / "pair",
-            source_in=[tmp_path / "train.de.gz"] * 3, target_in=[tmp_path / "train.en.gz"] * 3,
-        )  # fmt: skip
-    assert {path: path.read_bytes() for path in tmp_path.glob("pair/*/*")} == before
+            name="mine", source="de", target="en", splits=SPLITS[:3], settings=Text(), output=pair, **sides
+        )
+    assert {path: path.read_bytes() for path in pair.rglob("*") if path.is_file()} == before
+    assert not [*pair.glob(".*")]

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import reprlib
+import shutil
 import socket
 import stat
 import sys
@@ -256,6 +257,29 @@ def _alive(process: int) -> bool:
     except PermissionError:  # it is another user's
         pass
     return True
+
+
+@contextmanager
+def whole_folder(output: Path, name: str) -> Iterator[Path]:
+    """A temporary folder in `output`; at the end its files move to the same places there.
+
+    If the block raises, `output` keeps the files that it had. What a killed process left is removed.
+
+    Args:
+        name: of what is written; two processes must not write the same into one folder.
+    """
+    temporary = output / f".{name}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        for path in sorted(temporary.rglob("*")):
+            if path.is_file():
+                place = output / path.relative_to(temporary)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from synmask.pipeline.arguments import Json, OneOrMore, Source, Target, Threads,
 from synmask.pipeline.config.base import Split
 from synmask.pipeline.config.sections import SPLITS, Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
-from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
+from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, whole_folder
 from synmask.pipeline.text.clean import check_dropped, clean
 from synmask.pipeline.text.overlap import Overlap, Pair
 from synmask.pipeline.text.tokenise import tokenise
@@ -54,54 +54,55 @@ def write_text(
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, there are not as many
             pairs as expected, or nine tenths of the training pairs would be dropped.
     """
-    languages = (source, target)
-    sizes = {
-        split: write_pair(
-            name=name,
-            source_in=sources,
-            source_out=output / f"text/{split}.{source}",
-            target_in=targets,
-            target_out=output / f"text/{split}.{target}",
-            pairs=(pairs or {}).get(split),
-        )["pairs"]
-        for split, (sources, targets) in _by_split(
-            together(splits=splits, source_in=source_in, target_in=target_in)
-        )
-    }
-
-    def tokens(split: str) -> Iterator[Pair]:
-        sides = (
-            tokenise(
-                read_lines(output / f"text/{split}.{language}"),
-                language,
-                tokeniser=settings.tokeniser_of(language),
-                lowercase=settings.lowercase,
-                threads=threads,
-                jars=jars,
+    with whole_folder(output, "text") as made:
+        languages = (source, target)
+        sizes = {
+            split: write_pair(
+                name=name,
+                source_in=sources,
+                source_out=made / f"text/{split}.{source}",
+                target_in=targets,
+                target_out=made / f"text/{split}.{target}",
+                pairs=(pairs or {}).get(split),
+            )["pairs"]
+            for split, (sources, targets) in _by_split(
+                together(splits=splits, source_in=source_in, target_in=target_in)
             )
-            for language in languages
-        )
-        return zip(*sides, strict=True)
+        }
 
-    fates: Counter[str] = Counter()
-    overlap = Overlap()
-    held_out = [output / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
-    trained = [
-        output / f"{folder}/train.{language}" for folder in ("tokens", "clean") for language in languages
-    ]
-    counts = output / "pairs.json"
-    with all_writing([*held_out, *trained, output / f"clean/kept.{source}-{target}", counts]) as handles:
-        for place, split in enumerate(SPLITS[1:]):
-            overlap.hold(split, _written(tokens(split), handles[2 * place : 2 * place + 2]))
-        *_, first, second, clean_source, clean_target, kept, counted = handles
-        for number, *pair in clean(_written(tokens("train"), (first, second)), settings, fates):
-            clean_source.write(f"{pair[0]}\n")
-            clean_target.write(f"{pair[1]}\n")
-            kept.write(f"{number}\n")
-            overlap.passing(*pair)
-        check_dropped(name, fates)
-        overlap.note(f"{name} {source}-{target}")
-        counted.write(json_text({"pairs": sizes, "train": fates, "overlap": overlap.counts()}))
+        def tokens(split: str) -> Iterator[Pair]:
+            sides = (
+                tokenise(
+                    read_lines(made / f"text/{split}.{language}"),
+                    language,
+                    tokeniser=settings.tokeniser_of(language),
+                    lowercase=settings.lowercase,
+                    threads=threads,
+                    jars=jars,
+                )
+                for language in languages
+            )
+            return zip(*sides, strict=True)
+
+        fates: Counter[str] = Counter()
+        overlap = Overlap()
+        held_out = [made / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
+        trained = [
+            made / f"{folder}/train.{language}" for folder in ("tokens", "clean") for language in languages
+        ]
+        counts = made / "pairs.json"
+        with all_writing([*held_out, *trained, made / f"clean/kept.{source}-{target}", counts]) as handles:
+            for place, split in enumerate(SPLITS[1:]):
+                overlap.hold(split, _written(tokens(split), handles[2 * place : 2 * place + 2]))
+            *_, first, second, clean_source, clean_target, kept, counted = handles
+            for number, *pair in clean(_written(tokens("train"), (first, second)), settings, fates):
+                clean_source.write(f"{pair[0]}\n")
+                clean_target.write(f"{pair[1]}\n")
+                kept.write(f"{number}\n")
+                overlap.passing(*pair)
+            check_dropped(name, fates)
+            overlap.note(f"{name} {source}-{target}")
+            counted.write(json_text({"pairs": sizes, "train": fates, "overlap": overlap.counts()}))
     return dict(fates)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from synmask.pipeline.arguments import CountOption, OneOrMore
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_lines, whole_folder
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import read_dictionary, write_binary
 
@@ -32,8 +32,9 @@ def write_pretraining_text(
     Raises:
         UserError: a split has no text.
     """
-    gpt2.learn([line for path in train for line in read_lines(path)], merges, weights)
-    encode_text(train=train, valid=valid, weights=weights, output=output)
+    with whole_folder(weights, "pretraining-text") as made:
+        gpt2.learn([line for path in train for line in read_lines(path)], merges, made)
+        encode_text(train=train, valid=valid, weights=made, output=output)
 
 
 def encode_text(*, train: Sequence[Path], valid: Sequence[Path], weights: Path, output: Path) -> None:

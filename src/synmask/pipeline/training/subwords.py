@@ -7,6 +7,7 @@ from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Source, Target, Threads, Whole
 from synmask.pipeline.config.sections import SPLITS
+from synmask.pipeline.files import whole_folder
 from synmask.pipeline.text import bpe
 from synmask.pipeline.training.binarise import binarise
 
@@ -43,22 +44,23 @@ def write_subwords(
         for language in (source, target)
         for split in SPLITS
     }
-    codes = output / "bpe/codes"
-    vocabularies = {language: output / f"bpe/vocabulary.{language}" for language in (source, target)}
-    bpe.learn(
-        inputs=[tokens["train", language] for language in vocabularies],
-        codes=codes,
-        vocabularies=[*vocabularies.values()],
-        merges=merges,
-    )
-    for (split, language), path in tokens.items():
-        bpe.apply_file(
-            input=path,
-            output=output / f"bpe/{split}.{language}",
+    with whole_folder(output, "subwords") as made:
+        codes = made / "bpe/codes"
+        vocabularies = {language: made / f"bpe/vocabulary.{language}" for language in (source, target)}
+        bpe.learn(
+            inputs=[tokens["train", language] for language in vocabularies],
             codes=codes,
-            vocabulary=vocabularies[language],
-            vocabulary_threshold=vocabulary_threshold,
-            most=MAX_SUBWORDS if language == source and split != "train" else None,
-            threads=threads,
+            vocabularies=[*vocabularies.values()],
+            merges=merges,
         )
-    binarise(text=output / "bpe", output=output / "bin", source=source, target=target)
+        for (split, language), path in tokens.items():
+            bpe.apply_file(
+                input=path,
+                output=made / f"bpe/{split}.{language}",
+                codes=codes,
+                vocabulary=vocabularies[language],
+                vocabulary_threshold=vocabulary_threshold,
+                most=MAX_SUBWORDS if language == source and split != "train" else None,
+                threads=threads,
+            )
+        binarise(text=made / "bpe", output=made / "bin", source=source, target=target)

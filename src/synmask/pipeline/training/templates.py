@@ -4,6 +4,7 @@ from pathlib import Path
 
 from synmask.pipeline.arguments import Json, Source, Target
 from synmask.pipeline.config.guides import TemplateCut
+from synmask.pipeline.files import whole_folder
 from synmask.pipeline.syntax.templates import template_file
 from synmask.pipeline.training.binarise import binarise
 
@@ -34,15 +35,16 @@ def write_templates(
     Raises:
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
-    for split, trees in (("train", train_trees), ("valid", valid_trees)):
-        template_file(
-            source=input / f"bpe/{split}.{source}",
-            target=input / f"bpe/{split}.{target}",
-            trees=trees,
-            kept=input / f"clean/kept.{source}-{target}" if split == "train" else None,
-            settings=settings,
-            output=output / f"{split}.{target}",
-            source_out=output / f"bpe/{split}.{source}",
-            templates_out=output / f"bpe/{split}.{target}",
-        )
-    binarise(text=output / "bpe", output=output / "bin", source=source, target=target)
+    with whole_folder(output, "templates") as made:
+        for split, trees in (("train", train_trees), ("valid", valid_trees)):
+            template_file(
+                source=input / f"bpe/{split}.{source}",
+                target=input / f"bpe/{split}.{target}",
+                trees=trees,
+                kept=input / f"clean/kept.{source}-{target}" if split == "train" else None,
+                settings=settings,
+                output=made / f"{split}.{target}",
+                source_out=made / f"bpe/{split}.{source}",
+                templates_out=made / f"bpe/{split}.{target}",
+            )
+        binarise(text=made / "bpe", output=made / "bin", source=source, target=target)
