@@ -68,7 +68,7 @@ if not CONFIG.partial:
 
 
 for name in [*CONFIG.experiments, *CONFIG.all_tables]:
-    check_free(name)
+    PLANNED.check_free(name)
 
     rule:
         name:

@@ -509,7 +509,7 @@ def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
     values["benchmarks"]["glue"]["folder"] = "mine/"
     jobs = Jobs(load(values))
     found = {
-        part: jobs.task_sources(Wildcards(fromdict={"benchmark": "glue", "task": "mnli", "part": part}))
+        part: jobs(Wildcards(fromdict={"benchmark": "glue", "task": "mnli", "part": part})).task_sources()
         for part in ("train", "dev_matched", "test_matched", "ax")
     }
     assert found.pop("ax") == ["mine/diagnostic"]

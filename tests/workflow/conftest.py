@@ -235,7 +235,7 @@ def _asked(jobs, verb, words):
         if found := re.search(rf"--{name} (\w+)", words):
             wildcards[name] = found[1]
     guided = verb != "predict-templates" and "/template " not in words  # of a model without a guide
-    return jobs.optional_modules(Wildcards(fromdict=wildcards), guided=guided)
+    return jobs(Wildcards(fromdict=wildcards)).optional_modules(guided=guided)
 
 
 def _module(file):

@@ -163,7 +163,7 @@ rule another_page:
     output:
         RESULTS / "another.html",
     params:
-        code=given(JOBS.code, "another-page"),
+        code=code("another-page"),
     shell:
         "synmask another-page --output {output:q}"
 """

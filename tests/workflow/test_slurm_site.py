@@ -256,7 +256,7 @@ def test_a_training_that_continues_says_how_often(monkeypatch, tmp_path, runtime
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
     jobs = Jobs(load(read_all(project_files(ROOT))))
     small, large = (Wildcards(fromdict={"corpus": name, "source": "de"}) for name in ("demo", "nc11"))
-    assert jobs.preparing_minutes(small, "subwords") == 3
-    assert 20 < jobs.preparing_minutes(large, "subwords") < 60
-    assert jobs.preparing_memory(large, "subwords") > jobs.preparing_memory(small, "subwords")
+    assert jobs(small).preparing_minutes("subwords") == 3
+    assert 20 < jobs(large).preparing_minutes("subwords") < 60
+    assert jobs(large).preparing_memory("subwords") > jobs(small).preparing_memory("subwords")
     assert [for_attempt(100, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]

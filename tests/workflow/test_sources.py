@@ -45,7 +45,7 @@ def jobs():
 
 def behind(jobs, verb, **wildcards):
     """Source files of a job without folder and ending, such as translation/train; others as they are."""
-    files = sources(verb, jobs.optional_modules(Wildcards(fromdict=wildcards)))
+    files = sources(verb, jobs(Wildcards(fromdict=wildcards)).optional_modules())
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
 
@@ -58,7 +58,7 @@ def rules():
     for path in sorted(PROJECT.glob("workflow/rules/*.smk")):
         for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(), re.S | re.M):
             code, shell = (
-                re.search(r'given\(JOBS\.code, "([\w-]+)"', text),
+                re.search(r'code=code\("([\w-]+)"', text),
                 re.search(r"synmask ([\w-]+) ", text),
             )
             if code or shell:
@@ -421,7 +421,7 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
     run, plain = (
         Wildcards(fromdict={"corpus": "demo", "system": system}) for system in ("st-nmt", "transformer")
     )
-    assert jobs.code(run, "train", guided=False) == jobs.code(plain, "train")
+    assert jobs(run).code("train", guided=False) == jobs(plain).code("train")
     for verb in ("train", "average", "decode"):
         reads = [
             system
@@ -450,7 +450,9 @@ def test_other_files_are_sources_of_what_reads_them(jobs):
     assert page | {"pipeline/reporting/page/tree_page.js"} <= behind(jobs, "report")
     everything = {file for _, code, _ in rules() if code for file in sources(code)}
     everything |= {
-        *sources("train", jobs.optional_modules(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})))
+        *sources(
+            "train", jobs(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})).optional_modules()
+        )
     }
     others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
     others -= {str(ROOT / "pipeline/reporting/page/compare.html")}  # of a verb for people

@@ -112,7 +112,7 @@ def trained(glue, small_roberta, small_tuned):
             run = Wildcards(fromdict={"benchmark": "glue", "task": task, "system": "roberta", "seed": seed})
             record = {"corpus": "glue", "task": str(task), "system": "roberta", "seed": seed}
             record |= {
-                "settings": json.loads(jobs.finetuning_settings(run)),
+                "settings": json.loads(jobs(run).finetuning_settings()),
                 "start": {"weights": "roberta-base"},
             }
             small_tuned(path, task, weights, seed, record)

@@ -1,6 +1,5 @@
 """The files of targets, and the settings of their jobs."""
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -213,9 +212,9 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
         "weights": {"roberta-demo": {"pretrain": {"resources": {"threads": 7}}}},
     }
     ours = jobs(over)
-    assert ours.resource(wildcards(corpus="demo", system="grammar"), "threads") == 3
-    assert ours.resource(wildcards(benchmark="nlu-demo", task="predicate"), "threads") == 5
-    assert ours.resource(wildcards(weights="roberta-demo"), "threads") == 7
+    assert ours(wildcards(corpus="demo", system="grammar")).resource("threads") == 3
+    assert ours(wildcards(benchmark="nlu-demo", task="predicate")).resource("threads") == 5
+    assert ours(wildcards(weights="roberta-demo")).resource("threads") == 7
 
 
 @pytest.mark.parametrize("rule", TRAININGS)
@@ -225,8 +224,8 @@ def test_what_identifies_a_training_is_what_its_rule_gives_it(rule):
     text = re.search(rf"^(?:use )?rule (?:\w+ as )?{rule}(?: with)?:\n(.*?)(?=\n\n\n|\Z)", text, re.S | re.M)[
         1
     ]
-    assert f'code=given(JOBS.code, "{kind.verb}"{"" if kind.guided else ", guided=False"})' in text
-    assert f"settings=JOBS.{kind.settings}," in text
+    assert f'code=code("{kind.verb}"{"" if kind.guided else ", guided=False"})' in text
+    assert f"settings=lambda w: run(w).{kind.settings}()," in text
 
 
 def test_annotations_are_for_systems_that_read_them(jobs):
@@ -234,15 +233,15 @@ def test_annotations_are_for_systems_that_read_them(jobs):
     splits = ("train", "valid")
     pair = "results/{corpus}/{source}-{target}/bin/"
     files = [f"{pair}syntax.{split}.{{source}}.npy" for split in splits]
-    assert ours.annotations(wildcards(system="pascal"), *splits) == files
-    assert ours.annotations(wildcards(system="grammar"), *splits) == []
-    assert ours.annotations(wildcards(system="lisa"), *splits, training=True) == files
-    assert ours.annotations(wildcards(system="lisa"), *splits) == []  # its head attends by its own prediction
+    assert ours(wildcards(system="pascal")).annotations(*splits) == files
+    assert ours(wildcards(system="grammar")).annotations(*splits) == []
+    assert ours(wildcards(system="lisa")).annotations(*splits, training=True) == files
+    assert ours(wildcards(system="lisa")).annotations(*splits) == []  # its head attends by its own prediction
     task = {"benchmark": "glue", "task": "mnli"}
-    assert ours.task_syntax(wildcards(system="roberta", **task), *splits) == []
+    assert ours(wildcards(system="roberta", **task)).task_syntax(*splits) == []
     stem = "results/{benchmark}/{task}/ids/syntax."
     files = [f"{stem}train.npy", f"{stem}dev_matched.npy"]
-    assert ours.task_syntax(wildcards(system="sla", **task), *splits) == files
+    assert ours(wildcards(system="sla", **task)).task_syntax(*splits) == files
 
 
 def test_a_steps_own_settings_are_options(jobs):
@@ -250,27 +249,9 @@ def test_a_steps_own_settings_are_options(jobs):
         jobs(),
         wildcards(corpus="multi30k-small", source="de", target="en", system="grammar", seed="2"),
     )
-    assert ours.decoding(run) == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
-    assert ours.text_options(run) == "--tokenisers moses moses --lowercase"
-    assert ours.text_options(run, target="none") == "--tokenisers moses none --lowercase"
-
-
-def test_methods_of_jobs_take_the_wildcards_first(jobs):
-    """Each gives what one job needs, never a function."""
-    for name, method in inspect.getmembers(jobs(), inspect.ismethod):
-        assert name.startswith("_") or next(iter(inspect.signature(method).parameters)) == "wildcards", name
-        assert "Function" not in str(inspect.signature(method).return_annotation), name
-
-
-def test_functions_that_rules_name_take_no_other_keywords(jobs):
-    """Else Snakemake gives them all that it knows of a job, its inputs and threads, which would become settings."""
-    ours = jobs()
-    rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
-    named = set(re.findall(r"(?<!given\()JOBS\.(\w+),", rules))
-    assert len(named) > 20
-    for name in named:
-        kinds = {each.kind for each in inspect.signature(getattr(ours, name)).parameters.values()}
-        assert inspect.Parameter.VAR_KEYWORD not in kinds, name
+    assert ours(run).decoding() == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
+    assert ours(run).text_options() == "--tokenisers moses moses --lowercase"
+    assert ours(run).text_options(target="none") == "--tokenisers moses none --lowercase"
 
 
 def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):
@@ -280,14 +261,14 @@ def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):
     ):
         ours = jobs({"corpora": {"demo": {"text": {"lowercase": lowercase}}}})
         read = wildcards(corpus="demo", language="de")
-        assert ours.cased(read).endswith(file)
-        assert ours.cased_tokeniser(read) == tokeniser
+        assert ours(read).cased().endswith(file)
+        assert ours(read).cased_tokeniser() == tokeniser
 
 
 def test_the_parser_of_lower_cased_text_has_its_tokenisers_jars(jobs):
     read = wildcards(corpus="aspec", language="zh")
     plain, lower = (
-        jobs({"corpora": {"aspec": {"text": {"lowercase": lowercase}}}}).parser_jars(read)
+        jobs({"corpora": {"aspec": {"text": {"lowercase": lowercase}}}})(read).parser_jars()
         for lowercase in (False, True)
     )
     assert plain == jobs().data.corenlp_jars("zh")
@@ -297,10 +278,10 @@ def test_the_parser_of_lower_cased_text_has_its_tokenisers_jars(jobs):
 
 def test_gold_heads_stand_beside_gold_trees_where_there_are_some(jobs):
     place = {"source": "de", "target": "en"}
-    assert jobs().gold(wildcards(corpus="demo", **place)).keys() == {"gold", "heads"}
+    assert jobs()(wildcards(corpus="demo", **place)).gold().keys() == {"gold", "heads"}
     mine = {"based_on": "multi30k", "trees": {"valid": "mine.{language}"}}
     ours = jobs({"corpora": {"mine": mine}})
-    assert ours.gold(wildcards(corpus="mine", **place)) == {"gold": "mine.de"}
+    assert ours(wildcards(corpus="mine", **place)).gold() == {"gold": "mine.de"}
 
 
 def test_names_match_as_a_whole():

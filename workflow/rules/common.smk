@@ -3,25 +3,21 @@ import glob
 import os
 import shlex
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from inspect import signature
 
-from synmask.pipeline.config.base import Fault, merge
+from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.schema import as_json
-from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.loading import load, project_files, read_all, read_published, user_error
-from synmask.pipeline.config.sections import DEMO_LANGUAGES
+from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.config.sections import DEMO_LANGUAGES, SPLITS
 from synmask.pipeline.config.yaml_source import of_command_line
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, records, slurm
-from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt
+from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt, submitted
 from synmask.pipeline.workflow.planned import Planned
-from synmask.pipeline.workflow.targets import Targets
+from synmask.pipeline.workflow.targets import Targets, seen_by
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
@@ -48,21 +44,13 @@ with ending_in_one_line():
 workflow.configfiles.extend(project_files())  # for `--report`, and archives of the workflow
 
 
-def is_there(path):
-    """Whether a file is there, in a storage too: Snakemake asks that in a loop of its own, so in another thread."""
-    if workflow.storage_settings.default_storage_provider is None:
-        return os.path.exists(path)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: exists(path)).result()
-
-
 if workflow.is_main_process:
     compat_slurm.adopt()
 elif "SLURM_JOB_ID" in os.environ and slurm.setup():
     shell.prefix(slurm.setup())
 
 JOBS = Jobs(CONFIG)
-TARGETS = Targets(CONFIG, PUBLISHED, is_there)
+TARGETS = Targets(CONFIG, PUBLISHED, seen_by(workflow, exists))
 PLANNED = Planned(workflow, JOBS, VALUES)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
@@ -91,18 +79,17 @@ wildcard_constraints:
     number="((dev|test)-)?[0-9]+",
 
 
-def given(method, *args, **kwargs):
-    """A function of the wildcards alone: a method of JOBS with the rest of its arguments."""
-
-    def function(wildcards):
-        return method(wildcards, *args, **kwargs)
-
-    function.__signature__ = OF_WILDCARDS
-    return function
+def run(wildcards):
+    """All that depends on the wildcards of a job."""
+    return JOBS(wildcards)
 
 
-# Snakemake asks for a function's signature several times in each job: a tenth of its time for large targets.
-OF_WILDCARDS = signature(lambda wildcards: None)
+def code(verb, **kwargs):
+    return lambda w: run(w).code(verb, **kwargs)
+
+
+def resource(name):
+    return lambda w: run(w).resource(name)
 
 
 def by_attempt(amount):
@@ -113,8 +100,8 @@ def by_attempt(amount):
 def preparing(rule):
     """Minutes and memory of a step that prepares text."""
     return {
-        "runtime": by_attempt(given(JOBS.preparing_minutes, rule)),
-        "mem_mb": by_attempt(given(JOBS.preparing_memory, rule)),
+        "runtime": by_attempt(lambda w: run(w).preparing_minutes(rule)),
+        "mem_mb": by_attempt(lambda w: run(w).preparing_memory(rule)),
     }
 
 
@@ -134,47 +121,29 @@ def training(command):
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {
-    "cpus_per_task": given(JOBS.resource, "threads"),
-    "mem_mb": by_attempt(given(JOBS.resource, "mem_mb")),
-    "runtime": given(JOBS.resource, "runtime"),
-    "gpu": given(JOBS.resource, "gpus"),
+    "cpus_per_task": resource("threads"),
+    "mem_mb": by_attempt(resource("mem_mb")),
+    "runtime": resource("runtime"),
+    "gpu": resource("gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
-    "checkpoint_minutes": given(JOBS.resource, "checkpoint_minutes"),
-    "tensorboard": given(JOBS.resource, "tensorboard"),
+    "checkpoint_minutes": resource("checkpoint_minutes"),
+    "tensorboard": resource("tensorboard"),
     "any_code": int(CONFIG.any_code),
 }
 
 
-def gold_trees(wildcards):
-    [run, *_] = runs(wildcards)
-    return JOBS.data.gold_trees(run.corpus, "valid", run.source)
-
-
 # Resources of the steps that use a model.
 USING = {
-    "cpus_per_task": given(JOBS.resource, "threads"),
-    "mem_mb": by_attempt(given(JOBS.resource, "mem_mb")),
-    "gpu": lambda wildcards: min(1, JOBS.resource(wildcards, "gpus")),
+    "cpus_per_task": resource("threads"),
+    "mem_mb": by_attempt(resource("mem_mb")),
+    "gpu": lambda w: min(1, run(w).resource("gpus")),
 }
-
-
-def submitted(kind):
-    """This file of a system's answers to each test set of GLUE, in the order of its server."""
-    return [BENCHMARK / f"{task}/{{system}}/test/{part}.{kind}" for task, part in SUBMISSION.values()]
 
 
 def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
     with ending_in_one_line():
         return TARGETS.submissions(table)
-
-
-def check_free(target):
-    """Stop when a rule has the name of an experiment or table."""
-    if workflow.is_rule(target):
-        section = "experiments" if target in CONFIG.experiments else "tables"
-        fault = Fault((section, target), "a rule has this name; take another")
-        sys.exit(str(user_error(fault, VALUES)))
 
 
 def shown(path, caption, category, of, **labels):
@@ -189,31 +158,9 @@ def captioned(name, figure, of="{experiment}-{direction}"):
     return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
 
 
-def folder_of(kind):
-    """The folder of a job's first input or output file, for `params`."""
-    if kind == "input":
-        return lambda wildcards, input: os.path.dirname(input[0])
-    return lambda wildcards, output: os.path.dirname(output[0])
-
-
-def stem(wildcards, output):
-    """A job's first output file without its ending, for `params`."""
-    return os.path.splitext(output[0])[0]
-
-
 def option(flag, value):
     """An option of the command line, quoted; nothing where there is no value."""
     return f"--{flag} {shlex.quote(str(value))}" if value is not None else ""
-
-
-def lowercase(wildcards):
-    return "--lowercase" if JOBS.corpus(wildcards).text.lowercase else ""
-
-
-def named_sets(wildcards, input):
-    """The options that name the sets of a corpus' test set, if it has several."""
-    names = JOBS.corpus(wildcards).test_sets
-    return f"--sets {shlex.join(names)} --set-files {shlex.join(input.sets)}" if names else ""
 
 
 # For figures: files of an experiment's runs, by the wildcards `experiment` and, of some, `direction`.
@@ -224,16 +171,12 @@ def runs(wildcards, induced=None):
 
 
 def run_files(*names, induced=None):
-    return lambda wildcards: TARGETS.files(runs(wildcards, induced), *names)
+    return lambda w: TARGETS.files(runs(w, induced), *names)
 
 
 def first_runs(wildcards, induced="distances"):
     """The run with the first seed of each system."""
     return TARGETS.first_runs(wildcards.experiment, wildcards.direction, induced)
-
-
-def last_with_heads(wildcards):
-    return first_runs(wildcards, "heads")[-1]
 
 
 def system_labels(wildcards, induced=None):

@@ -18,9 +18,9 @@ rule demo_corpus:
     resources:
         **preparing("demo_corpus"),
     params:
-        code=given(JOBS.code, "demo-corpus"),
-        settings=given(JOBS.section, "generate"),
-        folder=folder_of("output"),
+        code=code("demo-corpus"),
+        settings=lambda w: run(w).section("generate"),
+        folder=subpath(output[0], parent=True),
     shell:
         "synmask demo-corpus --output {params.folder} --settings {params.settings:q} 2> {log:q}"
 
@@ -37,17 +37,17 @@ rule download_file:
     localrule: True
     resources:
         # not in params: taking the same file from elsewhere must not rerun what depends on it
-        mirror=lambda wildcards: option("mirror", CONFIG.mirrors.get(wildcards.download)),
+        mirror=lambda w: option("mirror", CONFIG.mirrors.get(w.download)),
     params:
-        url=lambda wildcards: option("url", JOBS.data.origin(wildcards.download, wildcards.file)[0]),
-        sha256=lambda wildcards: option("sha256", JOBS.data.origin(wildcards.download, wildcards.file)[1]),
+        url=lambda w: option("url", JOBS.data.origin(w.download, w.file)[0]),
+        sha256=lambda w: option("sha256", JOBS.data.origin(w.download, w.file)[1]),
     shell:
         "synmask download --name {wildcards.download} {params.url} --output {output:q} {params.sha256} {resources.mirror} 2> {log:q}"
 
 
 rule prepare:
     input:
-        archives=lambda wildcards: JOBS.data.downloads(wildcards.corpus),
+        archives=lambda w: JOBS.data.downloads(w.corpus),
     output:
         each(
             CORPUS / "raw/{first}-{second}/{split}.{side}",
@@ -58,15 +58,15 @@ rule prepare:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
         corpus=any_of(CONFIG.entries_with("corpora", "format")),
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
     params:
-        code=given(JOBS.code, "prepare"),
-        format=lambda wildcards: JOBS.corpus(wildcards).format,
-        pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
-        folder=folder_of("output"),
+        code=code("prepare"),
+        format=lambda w: run(w).corpus.format,
+        pairs=lambda w: as_json(run(w).corpus.pairs),
+        folder=subpath(output[0], parent=True),
     shell:
         "synmask prepare --name {wildcards.corpus} --format {params.format} --archives {input.archives:q}"
         " --output {params.folder} --pairs {params.pairs:q} --threads {threads} 2> {log:q}"
@@ -74,9 +74,9 @@ rule prepare:
 
 rule text:
     input:
-        sources=given(JOBS.raw_text, "source"),
-        targets=given(JOBS.raw_text, "target"),
-        jars=JOBS.tokeniser_jars,
+        sources=lambda w: run(w).raw_text("source"),
+        targets=lambda w: run(w).raw_text("target"),
+        jars=lambda w: run(w).tokeniser_jars(),
     output:
         each(PAIR / "text/{split}.{side}", split=SPLITS, side=SIDES),
         each(PAIR / "tokens/{split}.{side}", split=SPLITS, side=SIDES),
@@ -87,17 +87,15 @@ rule text:
         PAIR / "logs/text.{source}-{target}.log",
     group:
         "text"
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **preparing("text"),
     params:
-        code=given(JOBS.code, "text"),
-        inputs_checksum=given(
-            JOBS.inputs_checksum, given(JOBS.raw_text, "source"), given(JOBS.raw_text, "target")
-        ),
-        splits=JOBS.raw_splits,
-        settings=given(JOBS.section, "text"),
-        pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
+        code=code("text"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).raw_text("source"), run(w).raw_text("target")),
+        splits=lambda w: run(w).raw_splits(),
+        settings=lambda w: run(w).section("text"),
+        pairs=lambda w: as_json(run(w).corpus.pairs),
         folder=lambda wildcards, output: os.path.dirname(output.pairs),
     shell:
         "synmask text --name {wildcards.corpus} --source {wildcards.source} --target {wildcards.target}"

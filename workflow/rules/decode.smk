@@ -9,21 +9,21 @@ rule decode:
         record=RUN / "train.json",
         sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
         references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
-        annotations=given(JOBS.annotations, *DECODED),
-        templates=given(JOBS.if_templated, *PREDICTED),
-        records=given(JOBS.if_templated, *each("{path}.json", path=PREDICTED)),
+        annotations=lambda w: run(w).annotations(*DECODED),
+        templates=lambda w: run(w).if_templated(*PREDICTED),
+        records=lambda w: run(w).if_templated(*each("{path}.json", path=PREDICTED)),
     output:
         each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:
         RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **USING,
     params:
-        code=given(JOBS.code, "decode"),
-        decoding=JOBS.decoding,
+        code=code("decode"),
+        decoding=lambda w: run(w).decoding(),
         outputs=lambda wildcards, output: [path[:-4] for path in output if path.endswith(".txt")],
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
@@ -37,7 +37,7 @@ rule score:
         record=RUN / "train.json",
         references=each(PAIR / "text/{split}.{target}", split=DECODED),
         reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
-        sets=JOBS.test_set_files,
+        sets=lambda w: run(w).test_set_files(),
         pairs=PAIR / "pairs.json",
     output:
         RUN / "scores.json",
@@ -47,11 +47,11 @@ rule score:
     group:
         "evaluate"
     params:
-        code=given(JOBS.code, "score-run"),
-        run=folder_of("output"),
-        lowercase=lowercase,
+        code=code("score-run"),
+        run=subpath(output[0], parent=True),
+        lowercase=lambda w: run(w).lowercase(),
         splits=DECODED,
-        sets=named_sets,
+        sets=lambda w, input: run(w).named_sets(input.sets),
     shell:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"

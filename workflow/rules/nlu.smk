@@ -11,8 +11,8 @@ rule demo_task:
         benchmark=any_of(CONFIG.entries_with("benchmarks", "generate")),
     localrule: True
     params:
-        code=given(JOBS.code, "demo-task"),
-        settings=JOBS.task_sizes,
+        code=code("demo-task"),
+        settings=lambda w: run(w).task_sizes(),
         parses=lambda wildcards, output: os.path.splitext(output.parses[0])[0],
     shell:
         "synmask demo-task --task {wildcards.task} --part {wildcards.part} --settings {params.settings:q}"
@@ -21,7 +21,7 @@ rule demo_task:
 
 rule glue_task:
     input:
-        sources=JOBS.task_sources,
+        sources=lambda w: run(w).task_sources(),
     output:
         TASK / "{part}.tsv",
     log:
@@ -30,9 +30,9 @@ rule glue_task:
         benchmark=any_of(sorted({*CONFIG.benchmarks} - {*CONFIG.entries_with("benchmarks", "generate")})),
     localrule: True
     params:
-        code=given(JOBS.code, "glue"),
-        inputs_checksum=given(JOBS.inputs_checksum, JOBS.task_sources),
-        rows=JOBS.part_rows,
+        code=code("glue"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).task_sources()),
+        rows=lambda w: run(w).part_rows(),
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
         " --output {output:q} --rows {params.rows} 2> {log:q}"
@@ -41,16 +41,16 @@ rule glue_task:
 rule encode_task:
     input:
         tsv=TASK / "{part}.tsv",
-        vocabulary=JOBS.vocabulary_files,
+        vocabulary=lambda w: run(w).vocabulary_files(),
     output:
         TASK / "ids/{part}.npz",
     log:
         TASK / "logs/encode_task.{part}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "encode-task"),
-        weights=JOBS.weights_folder,
-        most=lambda wildcards: JOBS.task(wildcards).max_tokens,
+        code=code("encode-task"),
+        weights=lambda w: run(w).weights_folder(),
+        most=lambda w: run(w).task.max_tokens,
     shell:
         "synmask encode-task --task {wildcards.task} --input {input.tsv:q} --weights {params.weights:q}"
         " --max-tokens {params.most} --output {output:q} 2> {log:q}"
@@ -59,27 +59,27 @@ rule encode_task:
 rule finetune:
     input:
         train=TASK / "ids/train.npz",
-        valid=lambda wildcards: f"{TASK}/ids/{JOBS.task(wildcards).parts[0]}.npz",
-        syntax=given(JOBS.task_syntax, "train", "valid"),
-        weights=JOBS.weights_files,
+        valid=lambda w: f"{TASK}/ids/{run(w).task.parts[0]}.npz",
+        syntax=lambda w: run(w).task_syntax("train", "valid"),
+        weights=lambda w: run(w).weights_files(),
     output:
         summary=TUNED / "train.json",
         history=TUNED / "history.csv",
         model=TUNED / "best.pt",
     log:
         TUNED / "train.log",
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **TRAINING,
         again=PLANNED.again("finetune"),
-        keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
+        keep_checkpoints=resource("keep_checkpoints"),
     params:
-        code=given(JOBS.code, "finetune"),
-        settings=JOBS.finetuning_settings,
+        code=code("finetune"),
+        settings=lambda w: run(w).finetuning_settings(),
         data=lambda wildcards, input: os.path.dirname(input.train),
-        valid=lambda wildcards: JOBS.task(wildcards).parts[0],
-        weights=JOBS.weights_folder,
-        run=folder_of("output"),
+        valid=lambda w: run(w).task.parts[0],
+        weights=lambda w: run(w).weights_folder(),
+        run=subpath(output[0], parent=True),
     shell:
         training(
             "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
@@ -93,8 +93,8 @@ rule predict:
         model=TUNED / "best.pt",
         record=TUNED / "train.json",
         data=TASK / "ids/{part}.npz",
-        syntax=given(JOBS.task_syntax, "{part}"),
-        weights=JOBS.weights_files,
+        syntax=lambda w: run(w).task_syntax("{part}"),
+        weights=lambda w: run(w).weights_files(),
     output:
         answers=TUNED / "predictions.{part}.txt",
         record=TUNED / "predictions.{part}.json",
@@ -102,12 +102,12 @@ rule predict:
         TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **USING,
     params:
-        code=given(JOBS.code, "predict"),
-        weights=JOBS.weights_folder,
+        code=code("predict"),
+        weights=lambda w: run(w).weights_folder(),
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
         " --output {output.answers:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
@@ -115,24 +115,24 @@ rule predict:
 
 rule predict_test:
     input:
-        models=given(JOBS.of_seeds, "best.pt"),
-        scores=given(JOBS.of_seeds, "scores.json"),
-        records=given(JOBS.of_seeds, "train.json"),
+        models=lambda w: run(w).of_seeds("best.pt"),
+        scores=lambda w: run(w).of_seeds("scores.json"),
+        records=lambda w: run(w).of_seeds("train.json"),
         data=TASK / "ids/{part}.npz",
-        syntax=given(JOBS.task_syntax, "{part}"),
-        weights=JOBS.weights_files,
+        syntax=lambda w: run(w).task_syntax("{part}"),
+        weights=lambda w: run(w).weights_files(),
     output:
         answers=TASK / "{system}/test/{part}.txt",
         chosen=TASK / "{system}/test/{part}.json",
     log:
         TASK / "{system}/logs/predict_test.{part}.log",
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **USING,
     params:
-        code=given(JOBS.code, "predict"),
-        valid=lambda wildcards: JOBS.task(wildcards).parts[0],
-        weights=JOBS.weights_folder,
+        code=code("predict"),
+        valid=lambda w: run(w).task.parts[0],
+        weights=lambda w: run(w).weights_folder(),
     shell:
         "synmask predict --model {input.models:q} --scores {input.scores:q} --valid {params.valid}"
         " --weights {params.weights:q} --data {input.data:q} --output {output.answers:q} --chosen {output.chosen:q}"
@@ -150,8 +150,8 @@ rule glue_submission:
         BENCHMARK / "logs/glue_submission.{system}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "glue-submission"),
-        rows=JOBS.submitted_rows,
+        code=code("glue-submission"),
+        rows=lambda w: run(w).submitted_rows(),
     shell:
         "synmask glue-submission --rows {params.rows} --predicted {input.answers:q}"
         " --chosen {input.chosen:q} --corpus {wildcards.benchmark} --system {wildcards.system}"
@@ -160,9 +160,9 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
-        predicted=given(JOBS.of_parts, TUNED / "predictions.{part}.txt"),
-        records=given(JOBS.of_parts, TUNED / "predictions.{part}.json"),
+        gold=lambda w: run(w).of_parts(TASK / "{part}.tsv"),
+        predicted=lambda w: run(w).of_parts(TUNED / "predictions.{part}.txt"),
+        records=lambda w: run(w).of_parts(TUNED / "predictions.{part}.json"),
         record=TUNED / "train.json",
     output:
         TUNED / "scores.json",
@@ -172,9 +172,9 @@ rule nlu_score:
     group:
         "nlu-evaluate"
     params:
-        code=given(JOBS.code, "nlu-score"),
-        parts=lambda wildcards: JOBS.task(wildcards).parts,
-        run=folder_of("output"),
+        code=code("nlu-score"),
+        parts=lambda w: run(w).task.parts,
+        run=subpath(output[0], parent=True),
     shell:
         "synmask nlu-score --run {params.run:q} --task {wildcards.task} --parts {params.parts}"
         " --gold {input.gold:q} 2> {log:q}"
@@ -183,15 +183,15 @@ rule nlu_score:
 rule nlu_baselines:
     input:
         train=TASK / "train.tsv",
-        gold=given(JOBS.of_parts, TASK / "{part}.tsv"),
+        gold=lambda w: run(w).of_parts(TASK / "{part}.tsv"),
     output:
         TASK / "baselines.json",
     log:
         TASK / "logs/nlu_baselines.log",
     localrule: True
     params:
-        code=given(JOBS.code, "nlu-baselines"),
-        parts=lambda wildcards: JOBS.task(wildcards).parts,
+        code=code("nlu-baselines"),
+        parts=lambda w: run(w).task.parts,
     shell:
         "synmask nlu-baselines --task {wildcards.task} --train {input.train:q} --parts {params.parts}"
         " --gold {input.gold:q} --corpus {wildcards.benchmark} --output {output:q} 2> {log:q}"

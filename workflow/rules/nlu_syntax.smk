@@ -3,7 +3,7 @@
 
 rule task_sentences:
     input:
-        parts=JOBS.task_rows,
+        parts=lambda w: run(w).task_rows(),
     output:
         text=TASK / "syntax/{number}.text",
         tokens=TASK / "syntax/{number}.tokens",
@@ -11,9 +11,9 @@ rule task_sentences:
         TASK / "logs/task_sentences.{number}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "task-sentences"),
-        number=lambda wildcards: wildcards.number.rpartition("-")[2],
-        files=JOBS.sentence_files,
+        code=code("task-sentences"),
+        number=lambda w: w.number.rpartition("-")[2],
+        files=lambda w: run(w).sentence_files(),
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output.text:q}"
         " --tokens {output.tokens:q} --number {params.number} --files {params.files} 2> {log:q}"
@@ -23,7 +23,7 @@ use rule constituency as parse_sentences with:
     input:
         cased=TASK / "syntax/{number}.tokens",
         tokens=TASK / "syntax/{number}.tokens",
-        jars=lambda wildcards: JOBS.data.corenlp_jars("en"),
+        jars=lambda w: JOBS.data.corenlp_jars("en"),
     output:
         trees=TASK / "syntax/{number}.trees",
         heads=TASK / "syntax/{number}.heads",
@@ -31,7 +31,7 @@ use rule constituency as parse_sentences with:
     log:
         TASK / "logs/parse_sentences.{number}.log",
     params:
-        settings=lambda wildcards: as_json(JOBS.data.corenlp_settings("en")),
+        settings=lambda w: as_json(JOBS.data.corenlp_settings("en")),
         language="en",
         tokeniser="",
 
@@ -40,8 +40,8 @@ rule annotate_task:
     input:
         tsv=TASK / "{part}.tsv",
         data=TASK / "ids/{part}.npz",
-        vocabulary=JOBS.vocabulary_files,
-        parses=JOBS.parse_files,
+        vocabulary=lambda w: run(w).vocabulary_files(),
+        parses=lambda w: run(w).parse_files(),
     output:
         syntax=TASK / "ids/syntax.{part}.npy",
         counts=TASK / "ids/syntax.{part}.json",
@@ -49,9 +49,9 @@ rule annotate_task:
         TASK / "logs/annotate_task.{part}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "annotate-task"),
-        weights=JOBS.weights_folder,
-        parses=JOBS.task_parses,
+        code=code("annotate-task"),
+        weights=lambda w: run(w).weights_folder(),
+        parses=lambda w: run(w).task_parses(),
     shell:
         "synmask annotate-task --task {wildcards.task} --input {input.tsv:q} --data {input.data:q}"
         " --weights {params.weights:q} --parses {params.parses:q} 2> {log:q}"

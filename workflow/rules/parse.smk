@@ -16,12 +16,12 @@ rule parse:
         system=any_of(name for name, system in CONFIG.systems.items() if system.kind.induces),
     group:
         "evaluate"
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **USING,
     params:
-        code=given(JOBS.code, "parse"),
-        sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
+        code=code("parse"),
+        sentence=lambda w: option("sentence", run(w).corpus.sentence),
     shell:
         "synmask parse --model {input.model:q} --subwords {input.source:q} --output {output.trees:q}"
         " --distribution {output.distribution:q} {params.sentence}"
@@ -30,7 +30,7 @@ rule parse:
 
 rule parseval:
     input:
-        unpack(JOBS.gold),
+        unpack(lambda w: run(w).gold()),
         trees=RUN / "trees.jsonl",
         records=[RUN / "trees.json", RUN / "train.json"],
     output:
@@ -41,8 +41,8 @@ rule parseval:
     group:
         "evaluate"
     params:
-        code=given(JOBS.code, "parseval"),
-        inputs_checksum=given(JOBS.inputs_checksum, lambda wildcards: JOBS.gold(wildcards).values()),
+        code=code("parseval"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).gold().values()),
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q}"
@@ -54,19 +54,19 @@ TREES = FIGURES / "{experiment}-{direction}-trees.html"
 
 rule tree_page:
     input:
-        gold=gold_trees,
-        trees=lambda wildcards: [run.file("trees.jsonl") for run in first_runs(wildcards)],
-        records=lambda wildcards: [run.file("trees.json") for run in first_runs(wildcards)],
+        gold=lambda w: run(w).page_gold(),
+        trees=lambda w: [run.file("trees.jsonl") for run in first_runs(w)],
+        records=lambda w: [run.file("trees.json") for run in first_runs(w)],
     output:
         shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
     log:
         LOGS / "tree_page.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "tree-page"),
-        inputs_checksum=given(JOBS.inputs_checksum, gold_trees),
-        labels=lambda wildcards: [CONFIG.label(run.system) for run in first_runs(wildcards)],
-        title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
+        code=code("tree-page"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).page_gold()),
+        labels=lambda w: [CONFIG.label(run.system) for run in first_runs(w)],
+        title=lambda w: f"{TARGETS.entry(w.experiment).title}, {w.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --title {params.title:q} --output {output:q} 2> {log:q}"

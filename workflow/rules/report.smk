@@ -11,10 +11,10 @@ rule curves:
         LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "curves"),
-        runs=lambda wildcards: as_json([[run.system, run.seed] for run in runs(wildcards)]),
+        code=code("curves"),
+        runs=lambda w: as_json([[run.system, run.seed] for run in runs(w)]),
         labels=system_labels,
-        output=stem,
+        output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -28,25 +28,25 @@ rule sweep_figure:
         LOGS / "sweep_figure.{experiment}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "sweep-figure"),
-        setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
-        output=stem,
+        code=code("sweep-figure"),
+        setting=lambda w: CONFIG.swept_setting(w.experiment),
+        output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
 
 rule distribution_figure:
     input:
-        distribution=lambda wildcards: last_with_heads(wildcards).file("distribution.json"),
+        distribution=lambda w: first_runs(w, "heads")[-1].file("distribution.json"),
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
         LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "distribution-figure"),
-        title=lambda wildcards: CONFIG.label(last_with_heads(wildcards).system),
-        output=stem,
+        code=code("distribution-figure"),
+        title=lambda w: CONFIG.label(first_runs(w, "heads")[-1].system),
+        output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -54,7 +54,7 @@ rule distribution_figure:
 
 rule page:
     input:
-        files=lambda wildcards: TARGETS.page_files(wildcards.page),
+        files=lambda w: TARGETS.page_files(w.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
     output:
         RESULTS / "{page}.html",
@@ -62,8 +62,8 @@ rule page:
         LOGS / "{page}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "report"),
-        spec=lambda wildcards: TARGETS.page_spec(wildcards.page),
+        code=code("report"),
+        spec=lambda w: TARGETS.page_spec(w.page),
         captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
     shell:
         "synmask report --spec {params.spec:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"

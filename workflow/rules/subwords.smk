@@ -25,13 +25,13 @@ rule subwords:
         PAIR / "logs/subwords.{source}-{target}.log",
     group:
         "text"
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **preparing("subwords"),
     params:
-        code=given(JOBS.code, "subwords"),
-        merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
-        threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
+        code=code("subwords"),
+        merges=lambda w: run(w).corpus.bpe.merges,
+        threshold=lambda w: run(w).corpus.bpe.vocabulary_threshold,
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
     shell:
         "synmask subwords --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
@@ -41,9 +41,9 @@ rule subwords:
 
 rule annotate:
     input:
-        unpack(lambda wildcards: JOBS.data.parses(wildcards.corpus, wildcards.split, wildcards.source)),
+        unpack(lambda w: JOBS.data.parses(w.corpus, w.split, w.source)),
         subwords=PAIR / "bpe/{split}.{source}",
-        kept=JOBS.kept_lines,
+        kept=lambda w: run(w).kept_lines(),
     output:
         annotations=PAIR / "bin/syntax.{split}.{source}.npy",
         counts=PAIR / "bin/syntax.{split}.{source}.json",
@@ -55,7 +55,7 @@ rule annotate:
     resources:
         **preparing("annotate"),
     params:
-        code=given(JOBS.code, "annotate"),
+        code=code("annotate"),
         trees=lambda wildcards, input: option("trees", input.get("trees")),
         heads=lambda wildcards, input: option("heads", input.get("heads")),
         kept=lambda wildcards, input: option("kept", input.kept or None),

@@ -3,9 +3,9 @@
 
 rule constituency:
     input:
-        cased=JOBS.cased,
+        cased=lambda w: run(w).cased(),
         tokens=PAIR / "tokens/{split}.{language}",
-        jars=JOBS.parser_jars,
+        jars=lambda w: run(w).parser_jars(),
     output:
         trees=PAIR / "syntax/{split}.{language}.trees",
         heads=PAIR / "syntax/{split}.{language}.heads",
@@ -22,11 +22,11 @@ rule constituency:
         mem_mb=CONFIG.corenlp.mem_mb,
         runtime=CONFIG.corenlp.runtime,
     params:
-        code=given(JOBS.code, "constituency"),
-        settings=lambda wildcards: as_json(JOBS.data.corenlp_settings(wildcards.language)),
+        code=code("constituency"),
+        settings=lambda w: as_json(JOBS.data.corenlp_settings(w.language)),
         language="{language}",
-        tokeniser=lambda wildcards: option("tokeniser", JOBS.cased_tokeniser(wildcards)),
-        prefix=stem,
+        tokeniser=lambda w: option("tokeniser", run(w).cased_tokeniser()),
+        prefix=subpath(output[0], strip_suffix=".trees"),
     shell:
         "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"
         " --language {params.language} {params.tokeniser} --settings {params.settings:q} --jars {input.jars:q}"

@@ -3,10 +3,10 @@
 
 rule table:
     input:
-        scores=lambda wildcards: TARGETS.table_runs(wildcards.table, "scores.json"),
-        parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
-        tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
-        sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),
+        scores=lambda w: TARGETS.table_runs(w.table, "scores.json"),
+        parses=lambda w: TARGETS.table_runs(w.table, "parse.json"),
+        tasks=lambda w: TARGETS.table_tasks(w.table),
+        sentences=lambda w: TARGETS.table_runs(w.table, "sentences.csv"),
         published=local(CONFIG.published),
     output:
         shown(TABLES / "{table}.md", "table", "Tables", "{table}", table="{table}"),
@@ -15,10 +15,10 @@ rule table:
         LOGS / "table.{table}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "table"),
-        spec=lambda wildcards: as_json(TARGETS.table_spec(wildcards.table)),
+        code=code("table"),
+        spec=lambda w: as_json(TARGETS.table_spec(w.table)),
         tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
-        output=stem,
+        output=subpath(output[0], strip_suffix=".md"),
     shell:
         "synmask table --spec {params.spec:q} --published {input.published:q} --scores {input.scores:q}"
         " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
@@ -41,11 +41,11 @@ rule parse_table:
         LOGS / "parse_table.{experiment}.log",
     localrule: True
     params:
-        code=given(JOBS.code, "parse-table"),
-        title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
-        labels=lambda wildcards: system_labels(wildcards, "distances"),
-        directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,
-        output=stem,
+        code=code("parse-table"),
+        title=lambda w: f"{TARGETS.entry(w.experiment).title}: parsing",
+        labels=lambda w: system_labels(w, "distances"),
+        directions=lambda w: TARGETS.entry(w.experiment).directions,
+        output=subpath(output[0], strip_suffix=".md"),
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
         " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"

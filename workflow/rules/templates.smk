@@ -5,7 +5,7 @@ rule templates:
     input:
         subwords=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
         kept=PAIR / "clean/kept.{source}-{target}",
-        trees=given(JOBS.target_trees, *TRAINED),
+        trees=lambda w: run(w).target_trees(*TRAINED),
     output:
         each(TEMPLATES / "{split}.{target}{ending}", split=TRAINED, ending=("", ".json")),
         each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
@@ -18,10 +18,10 @@ rule templates:
     resources:
         **preparing("templates"),
     params:
-        code=given(JOBS.code, "templates"),
-        settings=JOBS.template_cut,
+        code=code("templates"),
+        settings=lambda w: run(w).template_cut(),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
-        output=folder_of("output"),
+        output=subpath(output[0], parent=True),
     shell:
         "synmask templates --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
         " --train-trees {input.trees[0]:q} --valid-trees {input.trees[1]:q} --settings {params.settings:q}"
@@ -42,8 +42,8 @@ use rule train as train_templates with:
         **TRAINING,
         again=PLANNED.again("train_templates"),
     params:
-        code=given(JOBS.code, "train", guided=False),
-        settings=JOBS.template_settings,
+        code=code("train", guided=False),
+        settings=lambda w: run(w).template_settings(),
 
 
 use rule average as average_templates with:
@@ -62,8 +62,8 @@ use rule average as average_templates with:
     group:
         "template"
     params:
-        code=given(JOBS.code, "average", guided=False),
-        text=given(JOBS.text_options, target="none"),
+        code=code("average", guided=False),
+        text=lambda w: run(w).text_options(target="none"),
 
 
 rule predict_templates:
@@ -76,12 +76,12 @@ rule predict_templates:
         record=PREDICTOR / "{split}.{target}.json",
     log:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **USING,
     params:
-        code=given(JOBS.code, "predict-templates", guided=False),
-        decoding=JOBS.decoding,
+        code=code("predict-templates", guided=False),
+        decoding=lambda w: run(w).decoding(),
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output.templates:q}"
         " {params.decoding} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"

@@ -4,14 +4,13 @@
 rule train:
     input:
         data=rules.subwords.output.data,
-        annotations=given(JOBS.annotations, *TRAINED, training=True),
-        templates=given(
-            JOBS.if_templated,
-            TEMPLATES / "train.{target}",
-            PREDICTOR / "valid.{target}",
-            TEMPLATES / "bin/dict.{target}.txt",
+        annotations=lambda w: run(w).annotations(*TRAINED, training=True),
+        templates=lambda w: run(w).if_templated(
+            TEMPLATES / "train.{target}", PREDICTOR / "valid.{target}", TEMPLATES / "bin/dict.{target}.txt"
         ),
-        records=given(JOBS.if_templated, TEMPLATES / "train.{target}.json", PREDICTOR / "valid.{target}.json"),
+        records=lambda w: run(w).if_templated(
+            TEMPLATES / "train.{target}.json", PREDICTOR / "valid.{target}.json"
+        ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt resumes.
     output:
@@ -19,16 +18,16 @@ rule train:
         history=RUN / "history.csv",
     log:
         RUN / "train.log",
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **TRAINING,
         again=PLANNED.again("train"),
     params:
-        code=given(JOBS.code, "train"),
-        settings=JOBS.run_settings,
-        keep=JOBS.kept,
+        code=code("train"),
+        settings=lambda w: run(w).run_settings(),
+        keep=lambda w: run(w).kept(),
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        run=folder_of("output"),
+        run=subpath(output[0], parent=True),
     shell:
         training(
             "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
@@ -43,7 +42,7 @@ rule average:
         dictionaries=each(PAIR / "bin/dict.{side}.txt", side=SIDES),
         codes=PAIR / "bpe/codes",
         vocabulary=PAIR / "bpe/vocabulary.{source}",
-        template_model=given(JOBS.if_templated, PREDICTOR / "average.pt"),
+        template_model=lambda w: run(w).if_templated(PREDICTOR / "average.pt"),
     output:
         RUN / "average.pt",
     log:
@@ -51,14 +50,14 @@ rule average:
     group:
         "evaluate"
     resources:
-        keep_checkpoints=given(JOBS.resource, "keep_checkpoints"),
+        keep_checkpoints=resource("keep_checkpoints"),
     params:
-        code=given(JOBS.code, "average"),
-        text=JOBS.text_options,
-        threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
+        code=code("average"),
+        text=lambda w: run(w).text_options(),
+        threshold=lambda w: run(w).corpus.bpe.vocabulary_threshold,
         template_model=lambda wildcards, input: option("template-model", input.template_model or None),
         data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
-        run=folder_of("output"),
+        run=subpath(output[0], parent=True),
     shell:
         "synmask average --run {params.run:q} --data {params.data:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} {params.text}"

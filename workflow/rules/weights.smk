@@ -3,7 +3,7 @@
 
 rule convert_roberta:
     input:
-        files=JOBS.fetched_weights,
+        files=lambda w: run(w).fetched_weights(),
     output:
         MODEL,
     log:
@@ -12,11 +12,10 @@ rule convert_roberta:
         weights=any_of(CONFIG.entries_with("weights", "huggingface", "url")),
     localrule: True
     params:
-        code=given(JOBS.code, "convert-roberta"),
-        inputs_checksum=given(JOBS.inputs_checksum, JOBS.fetched_weights),
-        folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
-        or f"{CONFIG.data_dir}/{wildcards.weights}",
-        output=folder_of("output"),
+        code=code("convert-roberta"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).fetched_weights()),
+        folder=lambda w: CONFIG.weights[w.weights].huggingface or f"{CONFIG.data_dir}/{w.weights}",
+        output=subpath(output[0], parent=True),
     shell:
         "synmask convert-roberta --input {params.folder:q} --output {params.output:q} 2> {log:q}"
 
@@ -31,16 +30,16 @@ rule demo_text:
         split=any_of(TRAINED),
     localrule: True
     params:
-        code=given(JOBS.code, "demo-text"),
-        settings=lambda wildcards: as_json(JOBS.pretraining(wildcards).generate),
+        code=code("demo-text"),
+        settings=lambda w: as_json(run(w).pretraining.generate),
     shell:
         "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 rule pretraining_text:
     input:
-        train=given(JOBS.pretraining_text, "train"),
-        valid=given(JOBS.pretraining_text, "valid"),
+        train=lambda w: run(w).pretraining_text("train"),
+        valid=lambda w: run(w).pretraining_text("valid"),
     output:
         vocabulary=VOCABULARY,
         text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
@@ -51,13 +50,11 @@ rule pretraining_text:
     group:
         "pretraining-text"
     params:
-        code=given(JOBS.code, "pretraining-text"),
-        inputs_checksum=given(
-            JOBS.inputs_checksum,
-            given(JOBS.pretraining_text, "train"),
-            given(JOBS.pretraining_text, "valid"),
+        code=code("pretraining-text"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(
+            run(w).pretraining_text("train"), run(w).pretraining_text("valid")
         ),
-        merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
+        merges=lambda w: run(w).pretraining.merges,
         weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),
         text=lambda wildcards, output: os.path.dirname(output.text[0]),
     shell:
@@ -77,16 +74,16 @@ rule pretrain:
         WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "pretrain")),
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **TRAINING,
         again=PLANNED.again("pretrain"),
     params:
-        code=given(JOBS.code, "pretrain"),
-        settings=JOBS.pretraining_settings,
-        seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
+        code=code("pretrain"),
+        settings=lambda w: run(w).pretraining_settings(),
+        seed=lambda w: run(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
-        weights=folder_of("output"),
+        weights=subpath(output[0], parent=True),
     shell:
         training(
             "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
@@ -96,8 +93,8 @@ rule pretrain:
 
 rule encode_parses:
     input:
-        parses=JOBS.continued_parses,
-        vocabulary=JOBS.vocabulary_files,
+        parses=lambda w: run(w).continued_parses(),
+        vocabulary=lambda w: run(w).vocabulary_files(),
     output:
         data=WEIGHTS / "ids/{split}.npz",
         syntax=WEIGHTS / "ids/syntax.{split}.npy",
@@ -109,11 +106,11 @@ rule encode_parses:
         split=any_of(TRAINED),
     localrule: True
     params:
-        code=given(JOBS.code, "encode-parses"),
-        inputs_checksum=given(JOBS.inputs_checksum, JOBS.continued_parses),
-        prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
-        weights=JOBS.weights_folder,
-        most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
+        code=code("encode-parses"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).continued_parses()),
+        prefixes=lambda w: run(w).pretraining.parses[w.split],
+        weights=lambda w: run(w).weights_folder(),
+        most=lambda w: run(w).pretraining.max_tokens,
     shell:
         "synmask encode-parses --parses {params.prefixes:q} --weights {params.weights:q} --max-tokens {params.most}"
         " --output {output.data:q} 2> {log:q}"
@@ -123,7 +120,7 @@ rule continue_pretraining:
     input:
         data=each(WEIGHTS / "ids/{split}.npz", split=TRAINED),
         syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINED),
-        weights=JOBS.weights_files,
+        weights=lambda w: run(w).weights_files(),
     output:
         MODEL,
         summary=WEIGHTS / "train.json",
@@ -132,16 +129,16 @@ rule continue_pretraining:
         WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "continued")),
-    threads: given(JOBS.resource, "threads")
+    threads: resource("threads")
     resources:
         **TRAINING,
         again=PLANNED.again("continue_pretraining"),
     params:
-        code=given(JOBS.code, "continue-pretraining"),
-        settings=JOBS.pretraining_settings,
-        seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
+        code=code("continue-pretraining"),
+        settings=lambda w: run(w).pretraining_settings(),
+        seed=lambda w: run(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        weights=JOBS.weights_folder,
+        weights=lambda w: run(w).weights_folder(),
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
         training(

@@ -26,7 +26,7 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import UserError
 from synmask.pipeline.runs import trainings
 from synmask.pipeline.workflow import slurm
-from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.jobs import Jobs, Values
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
@@ -130,7 +130,8 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
         refusal = _sbatch(site, partition, "--test-only", "--wrap", "true")
         yield f"partition {partition}", f"{refusal}; change {slurm.FILE}" if refusal else ""
     partition = site.gpu_partition
-    for entry in dict.fromkeys(Jobs.entry(one.wildcards) for one in trainings(config, targets)):
+    jobs = (Jobs(config)(Values(training.wildcards)) for training in trainings(config, targets))
+    for entry in dict.fromkeys(job.entry for job in jobs):
         resources = config.resources_of(*entry)
         request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)

@@ -92,7 +92,7 @@ def rows_of(config: Config, targets: Iterable[str], results: Path = Path("result
 
 def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
     first, work = jobs[0], clock.work(jobs[0])
-    resources, models = config.resources_of(*Jobs.entry(first.wildcards)), BEST
+    resources, models = config.resources_of(*Jobs(config)(Values(first.wildcards)).entry), BEST
     if isinstance(first, Run):
         models = max(config.training_of(first.corpus, first.system).kept, BEST)
     size = work.parameters * BYTES
@@ -113,7 +113,7 @@ def half_done_trainings(config: Config, targets: Iterable[str], results: Path = 
     """Trainings of the targets that other code has half done, in one line."""
     jobs = Jobs(config)
     begun = (
-        (results / below_results(job.folder), partial(jobs.stamp, Values(job.wildcards), job.rule))
+        (results / below_results(job.folder), partial(jobs(Values(job.wildcards)).stamp, job.rule))
         for job in trainings(config, targets)
     )
     return half_done.line(begun, config.any_code)

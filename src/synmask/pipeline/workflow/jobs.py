@@ -2,18 +2,19 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any, Protocol
 
 from synmask.options import GuideOptions
-from synmask.pipeline.config.base import EXTERNAL
+from synmask.pipeline.config.base import EXTERNAL, sides
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS, Corpus, System
 from synmask.pipeline.config.sizes import number_of_pairs
-from synmask.pipeline.paths import PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
+from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
@@ -34,7 +35,6 @@ class Values(dict[str, str]):
     __getattr__ = dict.__getitem__
 
 
-WildcardsFunction = Callable[[Wildcards], Any]
 # The wildcards that name the entry with a job's resources, and their sections. Weights are looked for first:
 # the job of a continued pre-training has them alone.
 SECTIONS = {"weights": "weights", "benchmark": "benchmarks", "corpus": "corpora"}
@@ -55,28 +55,43 @@ def for_attempt(amount: int, attempt: int) -> int:
     return amount * min(max(attempt, 1), MOST_TIMES)
 
 
+def submitted(kind: str) -> list[str]:
+    """This file of a system's answers to each test set of GLUE, in the order of its server."""
+    return [BENCHMARK / f"{task}/{{system}}/test/{part}.{kind}" for task, part in SUBMISSION.values()]
+
+
 class Jobs:
-    """Parameters and inputs of a job. Each method takes the job's wildcards, then what the rule says."""
+    """The jobs of a configuration, each by its wildcards."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.data = config, DataFiles(config)
         # of each corpus, run or task once, for the many jobs that ask
-        self._number_of_pairs = cache(partial(number_of_pairs, config))
-        self._run_settings = cache(config.run_settings)
-        self._template_settings = cache(config.template_settings)
-        self._nlu_settings = cache(config.nlu_settings)
-        self._training_of = cache(config.training_of)
+        self.number_of_pairs = cache(partial(number_of_pairs, config))
+        self.run_settings = cache(config.run_settings)
+        self.template_settings = cache(config.template_settings)
+        self.nlu_settings = cache(config.nlu_settings)
+        self.training_of = cache(config.training_of)
+
+    def __call__(self, wildcards: Wildcards) -> "Job":
+        return Job(self, wildcards)
+
+
+class Job:
+    """Parameters and inputs of a job."""
+
+    def __init__(self, jobs: Jobs, wildcards: Wildcards) -> None:
+        self.jobs, self.config, self.data, self.wildcards = jobs, jobs.config, jobs.data, wildcards
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
-    def code(self, wildcards: Wildcards, verb: str, *, guided: bool = True) -> str:
+    def code(self, verb: str, *, guided: bool = True) -> str:
         """A digest of the code behind a verb, with what the job asks for; or for a model without a guide.
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return digest(verb, self.optional_modules(wildcards, guided=guided))
+        return digest(verb, self.optional_modules(guided=guided))
 
-    def inputs_checksum(self, wildcards: Wildcards, *inputs: WildcardsFunction) -> str:
+    def inputs_checksum(self, *inputs: str | Sequence[str] | None) -> str:
         """A checksum of the user's own files and folders among these inputs.
 
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
@@ -85,27 +100,26 @@ class Jobs:
         """
         fetched = (f"{self.config.data_dir}/{name}/" for name in self.data.downloaded)
         made = (f"{RESULTS}/", *fetched)
-        named = (read(wildcards) or () for read in inputs)
-        paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
+        paths = chain(*([paths] if isinstance(paths, str) else paths or () for paths in inputs))
         return contents(path for path in paths if not path.startswith(made))
 
-    def optional_modules(self, wildcards: Wildcards, *, guided: bool = True) -> Modules:
+    def optional_modules(self, *, guided: bool = True) -> Modules:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
-        modules = {f"{BELOW}.{name}" for name in self._modules_of_text(wildcards)}
-        for name in self._systems(wildcards):
+        modules = {f"{BELOW}.{name}" for name in self._modules_of_text()}
+        for name in self._systems():
             system = self.config.systems[name]
             if guided:
                 modules |= {f"{BELOW}.{name}" for name in self._modules_of_guide(system)}
             if system.mask_rate:
                 modules.add(f"{BELOW}.pipeline.training.losses")
-            if self._validates_by_bleu(wildcards, name):
+            if self._validates_by_bleu(name):
                 modules.add(f"{BELOW}.pipeline.translation.valid_bleu")
         return frozenset(modules)
 
-    def _modules_of_text(self, wildcards: Wildcards) -> Iterator[str]:
-        if wildcards.get("corpus") and (name := self.corpus(wildcards).format):
+    def _modules_of_text(self) -> Iterator[str]:
+        if self.wildcards.get("corpus") and (name := self.corpus.format):
             yield f"pipeline.corpora.{name}"
-        if self.tokenisers(wildcards) & {*EXTERNAL}:
+        if self.tokenisers() & {*EXTERNAL}:
             yield "pipeline.text.segment"
 
     @staticmethod
@@ -117,264 +131,289 @@ class Jobs:
         if system.kind.reads:
             yield "pipeline.syntax.annotations"
 
-    def _validates_by_bleu(self, wildcards: Wildcards, system: str) -> bool:
-        corpus = wildcards.get("corpus")
-        return corpus is not None and self._training_of(corpus, system).validate_bleu > 0
+    def _validates_by_bleu(self, system: str) -> bool:
+        corpus = self.wildcards.get("corpus")
+        return corpus is not None and self.jobs.training_of(corpus, system).validate_bleu > 0
 
-    def _systems(self, wildcards: Wildcards) -> Iterable[str]:
+    def _systems(self) -> Iterable[str]:
         """The system of a run, or those of an experiment."""
-        if system := wildcards.get("system"):
+        if system := self.wildcards.get("system"):
             return [system]
-        experiment = wildcards.get("experiment")
+        experiment = self.wildcards.get("experiment")
         return self.config.plain_experiments[experiment].systems if experiment else []
 
-    @staticmethod
-    def entry(wildcards: Wildcards) -> tuple[str, str]:
+    @property
+    def entry(self) -> tuple[str, str]:
         """Section and name of the entry that says what a training, and the steps after it, request."""
-        return next((section, name) for key, section in SECTIONS.items() if (name := wildcards.get(key)))
+        return next((section, name) for key, section in SECTIONS.items() if (name := self.wildcards.get(key)))
 
-    def resource(self, wildcards: Wildcards, name: str) -> int:
+    def resource(self, name: str) -> int:
         """One of the resources that this entry says."""
-        return int(getattr(self.config.resources_of(*self.entry(wildcards)), name))
+        return int(getattr(self.config.resources_of(*self.entry), name))
 
-    def preparing_minutes(self, wildcards: Wildcards, rule: str) -> int:
+    def preparing_minutes(self, rule: str) -> int:
         """Minutes of a step that prepares text, by the number of pairs of its corpus."""
-        return 3 + self._pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""])
+        return 3 + self._pairs() // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""])
 
-    def preparing_memory(self, wildcards: Wildcards, rule: str) -> int:
+    def preparing_memory(self, rule: str) -> int:
         """Memory of a step that prepares text, in MB."""
-        stanford = rule == "text" and "stanford" in self.tokenisers(wildcards)
+        stanford = rule == "text" and "stanford" in self.tokenisers()
         least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
-        return least + self._pairs(wildcards) // 200
+        return least + self._pairs() // 200
 
-    def _pairs(self, wildcards: Wildcards) -> int:
-        return self._number_of_pairs(wildcards.corpus, wildcards.get("source", "")) or UNKNOWN_PAIRS
+    def _pairs(self) -> int:
+        source = self.wildcards.get("source", "")
+        return self.jobs.number_of_pairs(self.wildcards.corpus, source) or UNKNOWN_PAIRS
 
     # ---- corpora -------------------------------------------------------------------------------------------
 
-    def corpus(self, wildcards: Wildcards) -> Corpus:
-        return self.config.corpora[wildcards.corpus]
+    @property
+    def corpus(self) -> Corpus:
+        return self.config.corpora[self.wildcards.corpus]
 
-    def section(self, wildcards: Wildcards, name: str, **kwargs: Any) -> str:
+    def section(self, name: str, **kwargs: Any) -> str:
         """A section of a corpus' settings as JSON; `kwargs`: keys to include or exclude."""
-        return as_json(getattr(self.corpus(wildcards), name).model_dump(mode="json", **kwargs))
+        return as_json(getattr(self.corpus, name).model_dump(mode="json", **kwargs))
 
-    def raw_text(self, wildcards: Wildcards, side: str) -> list[str]:
+    def raw_text(self, side: str) -> list[str]:
         """The raw text of a side ("source" or "target") of a corpus: of train, then of valid and test."""
-        language = getattr(wildcards, side)
-        return [path for split in SPLITS for path in self.data.raw_files(wildcards.corpus, split, language)]
+        language = getattr(self.wildcards, side)
+        return [
+            path for split in SPLITS for path in self.data.raw_files(self.wildcards.corpus, split, language)
+        ]
 
-    def raw_splits(self, wildcards: Wildcards) -> list[str]:
+    def raw_splits(self) -> list[str]:
         """The split of each of these files."""
-        corpus, source = wildcards.corpus, wildcards.source
+        corpus, source = self.wildcards.corpus, self.wildcards.source
         return [split for split in SPLITS for _ in self.data.raw_files(corpus, split, source)]
 
-    def test_set_files(self, wildcards: Wildcards) -> list[str]:
+    def test_set_files(self) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
-        files = self.data.raw_files(wildcards.corpus, "test", wildcards.target)
-        return files if self.corpus(wildcards).test_sets else []
+        files = self.data.raw_files(self.wildcards.corpus, "test", self.wildcards.target)
+        return files if self.corpus.test_sets else []
 
-    def tokenisers(self, wildcards: Wildcards) -> set[str]:
+    def tokenisers(self) -> set[str]:
         """The tokenisers of a job's language, or of both of its pair; none if it has none of a corpus."""
-        if not (name := wildcards.get("corpus")) or not wildcards.get("source"):
+        if not (name := self.wildcards.get("corpus")) or not self.wildcards.get("source"):
             return set()
-        languages = (
-            [wildcards.get("language")] if wildcards.get("language") else [wildcards.source, wildcards.target]
-        )
+        language = self.wildcards.get("language")
+        languages = [language] if language else [self.wildcards.source, self.wildcards.target]
         return {*map(self.config.corpora[name].text.tokeniser_of, languages)}
 
-    def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
-        return sorted({jar for name in self.tokenisers(wildcards) for jar in self.data.tokeniser_jars(name)})
+    def named_sets(self, files: Iterable[str]) -> str:
+        """The options that name the sets of a corpus' test set, if it has several."""
+        names = self.corpus.test_sets
+        return f"--sets {shlex.join(names)} --set-files {shlex.join(files)}" if names else ""
 
-    def kept_lines(self, wildcards: Wildcards) -> list[str]:
+    def lowercase(self) -> str:
+        return "--lowercase" if self.corpus.text.lowercase else ""
+
+    def tokeniser_jars(self) -> list[str]:
+        return sorted({jar for name in self.tokenisers() for jar in self.data.tokeniser_jars(name)})
+
+    def kept_lines(self) -> list[str]:
         """The numbers of the training pairs that are kept; none for other splits, which are kept whole."""
-        return [PAIR / "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
+        return [PAIR / "clean/kept.{source}-{target}"] if self.wildcards.split == "train" else []
 
-    def cased(self, wildcards: Wildcards) -> str:
+    def cased(self) -> str:
         """The text that a parser reads: the tokens, or plain text if these are lower-cased."""
-        return PAIR / ("text" if self.corpus(wildcards).text.lowercase else "tokens") / "{split}.{language}"
+        return PAIR / ("text" if self.corpus.text.lowercase else "tokens") / "{split}.{language}"
 
-    def cased_tokeniser(self, wildcards: Wildcards) -> str | None:
+    def cased_tokeniser(self) -> str | None:
         """The tokeniser of this plain text; None for tokens."""
-        text = self.corpus(wildcards).text
-        return text.tokeniser_of(wildcards.language) if text.lowercase else None
+        text = self.corpus.text
+        return text.tokeniser_of(self.wildcards.language) if text.lowercase else None
 
-    def parser_jars(self, wildcards: Wildcards) -> list[str]:
+    def parser_jars(self) -> list[str]:
         """CoreNLP's jars for a language, and those of the tokeniser of `cased` text."""
-        jars = self.data.corenlp_jars(wildcards.language)
-        more = self.data.tokeniser_jars(self.cased_tokeniser(wildcards) or "none")
+        jars = self.data.corenlp_jars(self.wildcards.language)
+        more = self.data.tokeniser_jars(self.cased_tokeniser() or "none")
         return [*jars, *(jar for jar in more if jar not in jars)]
 
-    def target_trees(self, wildcards: Wildcards, *splits: str) -> list[str]:
+    def target_trees(self, *splits: str) -> list[str]:
         """The trees of the target side of these splits."""
-        return [self.data.parses(wildcards.corpus, split, wildcards.target)["trees"] for split in splits]
+        return [
+            self.data.parses(self.wildcards.corpus, split, self.wildcards.target)["trees"] for split in splits
+        ]
 
-    def gold(self, wildcards: Wildcards) -> dict[str, str]:
+    def gold(self) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
-        place = (wildcards.corpus, "valid", wildcards.source)
+        place = (self.wildcards.corpus, "valid", self.wildcards.source)
         files = {"gold": self.data.gold_trees(*place), "heads": self.data.gold_heads(*place)}
         return {name: path for name, path in files.items() if path}
 
+    def page_gold(self) -> str | None:
+        """The gold trees beside an experiment's induced ones."""
+        corpus = self.config.plain_experiments[self.wildcards.experiment].corpus
+        return self.data.gold_trees(corpus, "valid", sides(self.wildcards.direction)[0])
+
     # ---- trainings -----------------------------------------------------------------------------------------
 
-    def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
+    @property
+    def guide(self) -> type[GuideOptions]:
         """The options class of a system's guide: what it reads and induces."""
-        return self.config.systems[wildcards.system].kind
+        return self.config.systems[self.wildcards.system].kind
 
-    def annotations(self, wildcards: Wildcards, *splits: str, training: bool = False) -> list[str]:
+    def annotations(self, *splits: str, training: bool = False) -> list[str]:
         """The annotations of these splits, if the system reads any: in training, or else in decoding."""
-        guide = self.guide(wildcards)
+        guide = self.guide
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return files if guide.reads and (training or not guide.parses_itself) else []
 
-    def run_settings(self, wildcards: Wildcards) -> str:
+    def run_settings(self) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return as_json(self._run_settings(*_run_of(wildcards)))
+        return as_json(self.jobs.run_settings(*_run_of(self.wildcards)))
 
-    def stamp(self, wildcards: Wildcards, rule: str) -> Stamp:
+    def stamp(self, rule: str) -> Stamp:
         """The stamp of a job's training, without the data, which may not exist yet."""
         kind = TRAININGS[rule]
-        seed = wildcards.get("seed") or self.pretraining(wildcards).seed
-        settings = json.loads(getattr(self, kind.settings)(wildcards))
+        seed = self.wildcards.get("seed") or self.pretraining.seed
+        settings = json.loads(getattr(self, kind.settings)())
         return {
             "settings": settings,
             "seed": int(seed),
-            "code": self.code(wildcards, kind.verb, guided=kind.guided),
+            "code": self.code(kind.verb, guided=kind.guided),
         }
 
-    def kept(self, wildcards: Wildcards) -> int:
+    def kept(self) -> int:
         """Number of epochs whose models make up the final one."""
-        return self._training_of(wildcards.corpus, wildcards.system).kept
+        return self.jobs.training_of(self.wildcards.corpus, self.wildcards.system).kept
 
-    def text_options(self, wildcards: Wildcards, target: str | None = None) -> str:
+    def text_options(self, target: str | None = None) -> str:
         """How a model's text becomes tokens, as options; `target`: its tokeniser, if not the corpus'."""
-        text = self.corpus(wildcards).text
-        tokenisers = [text.tokeniser_of(wildcards.source), target or text.tokeniser_of(wildcards.target)]
+        text = self.corpus.text
+        source, default = map(text.tokeniser_of, (self.wildcards.source, self.wildcards.target))
+        tokenisers = [source, target or default]
         return f"--tokenisers {shlex.join(tokenisers)}" + (" --lowercase" if text.lowercase else "")
 
-    def decoding(self, wildcards: Wildcards) -> str:
+    def decoding(self) -> str:
         """How a corpus is translated, as options."""
-        settings = self.corpus(wildcards).decoding.plain()
+        settings = self.corpus.decoding.plain()
         return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in settings.items())
 
     # ---- templates of the target --------------------------------------------------------------------------
 
-    def if_templated(self, wildcards: Wildcards, *paths: str) -> Sequence[str]:
+    def if_templated(self, *paths: str) -> Sequence[str]:
         """These files for systems that read templates of the target; none for others."""
-        return paths if self.config.systems[wildcards.system].templated else []
+        return paths if self.config.systems[self.wildcards.system].templated else []
 
-    def template_cut(self, wildcards: Wildcards) -> str:
+    def template_cut(self) -> str:
         """How trees are cut to templates, as JSON."""
-        return as_json(self.config.template_cut(*_run_of(wildcards)))
+        return as_json(self.config.template_cut(*_run_of(self.wildcards)))
 
-    def template_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self._template_settings(*_run_of(wildcards)))
+    def template_settings(self) -> str:
+        return as_json(self.jobs.template_settings(*_run_of(self.wildcards)))
 
     # ---- language understanding ----------------------------------------------------------------------------
 
-    def pretraining(self, wildcards: Wildcards) -> Pretrain | Continued:
-        entry = self.config.weights[wildcards.weights]
+    @property
+    def pretraining(self) -> Pretrain | Continued:
+        entry = self.config.weights[self.wildcards.weights]
         return entry.pretrain or entry.continued
 
-    def pretraining_settings(self, wildcards: Wildcards) -> str:
-        return as_json(_settings(self.pretraining(wildcards)))
+    def pretraining_settings(self) -> str:
+        return as_json(_settings(self.pretraining))
 
-    def pretraining_text(self, wildcards: Wildcards, split: str) -> list[str]:
+    def pretraining_text(self, split: str) -> list[str]:
         """The text of a pre-training: files of the user's, or generated."""
         generated = [f"{WEIGHTS}/generated/{split}.txt"]
-        return [*self.pretraining(wildcards).text.get(split, generated)]
+        return [*self.pretraining.text.get(split, generated)]
 
-    def continued_parses(self, wildcards: Wildcards) -> list[str]:
+    def continued_parses(self) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
-        return _files_of(self.pretraining(wildcards).parses[wildcards.split])
+        return _files_of(self.pretraining.parses[self.wildcards.split])
 
-    def benchmark(self, wildcards: Wildcards) -> Benchmark:
-        return self.config.benchmarks[wildcards.benchmark]
+    @property
+    def benchmark(self) -> Benchmark:
+        return self.config.benchmarks[self.wildcards.benchmark]
 
-    def task(self, wildcards: Wildcards) -> NluTask:
-        return self.benchmark(wildcards).tasks[wildcards.task]
+    @property
+    def task(self) -> NluTask:
+        return self.benchmark.tasks[self.wildcards.task]
 
-    def weights(self, wildcards: Wildcards) -> str:
+    @property
+    def weights(self) -> str:
         """The weights that a training starts from; without a system, those that define the vocabulary."""
-        if wildcards.get("weights"):  # that are pre-trained further
-            return self.pretraining(wildcards).weights
-        entry = self.benchmark(wildcards)
-        return entry.weights_of.get(wildcards.get("system"), entry.weights)
+        if self.wildcards.get("weights"):  # that are pre-trained further
+            return self.pretraining.weights
+        entry = self.benchmark
+        return entry.weights_of.get(self.wildcards.get("system"), entry.weights)
 
-    def weights_folder(self, wildcards: Wildcards) -> str:
-        return filled(WEIGHTS, weights=self.weights(wildcards))
+    def weights_folder(self) -> str:
+        return filled(WEIGHTS, weights=self.weights)
 
-    def weights_files(self, wildcards: Wildcards) -> list[str]:
+    def weights_files(self) -> list[str]:
         """The model and vocabulary that a training starts from, and the record of a model trained here."""
-        name = self.weights(wildcards)
+        name = self.weights
         trained = self.config.weights[name].pretrain or self.config.weights[name].continued
         files = [*MODEL, f"{WEIGHTS}/train.json"] if trained else MODEL
         return [filled(path, weights=name) for path in files]
 
-    def vocabulary_files(self, wildcards: Wildcards) -> list[str]:
-        return [filled(path, weights=self.weights(wildcards)) for path in VOCABULARY]
+    def vocabulary_files(self) -> list[str]:
+        return [filled(path, weights=self.weights) for path in VOCABULARY]
 
-    def fetched_weights(self, wildcards: Wildcards) -> str | list[str]:
+    def fetched_weights(self) -> str | list[str]:
         """The files, or the user's folder, of weights in Hugging Face's format."""
-        name = wildcards.weights
+        name = self.wildcards.weights
         return self.data.weights_sources(name) or self.config.weights[name].huggingface
 
-    def of_parts(self, wildcards: Wildcards, path: str) -> list[str]:
+    def of_parts(self, path: str) -> list[str]:
         """This file for each part of a task that is predicted."""
-        return [path.replace("{part}", part) for part in self.task(wildcards).parts]
+        return [path.replace("{part}", part) for part in self.task.parts]
 
-    def of_seeds(self, wildcards: Wildcards, name: str) -> list[str]:
+    def of_seeds(self, name: str) -> list[str]:
         """This file of a system's run with each seed of a task."""
-        seeds = self.benchmark(wildcards).seeds or self.config.seeds
+        seeds = self.benchmark.seeds or self.config.seeds
         return [filled(TUNED / name, seed=seed) for seed in seeds]
 
-    def task_sources(self, wildcards: Wildcards) -> list[str]:
+    def task_sources(self) -> list[str]:
         """The sources of a part of a task."""
-        part = wildcards.part
-        test = part in self.task(wildcards).test_rows
-        return self.data.task_sources(wildcards.benchmark, wildcards.task, test=test, part=part)
+        part = self.wildcards.part
+        test = part in self.task.test_rows
+        return self.data.task_sources(self.wildcards.benchmark, self.wildcards.task, test=test, part=part)
 
-    def part_rows(self, wildcards: Wildcards) -> int:
+    def part_rows(self) -> int:
         """How many rows a part of a task must have."""
-        entry = self.task(wildcards)
-        return {**entry.rows, **entry.test_rows}[wildcards.part]
+        entry = self.task
+        return {**entry.rows, **entry.test_rows}[self.wildcards.part]
 
-    def submitted_rows(self, wildcards: Wildcards) -> list[int]:
+    def submitted_rows(self) -> list[int]:
         """How many rows each file of a submission must have."""
-        tasks = self.benchmark(wildcards).tasks
+        tasks = self.benchmark.tasks
         return [tasks[task].test_rows[part] for task, part in SUBMISSION.values()]
 
-    def parsed_parts(self, wildcards: Wildcards) -> list[str]:
+    def parsed_parts(self) -> list[str]:
         """The parts of a task whose sentences a file of these holds."""
-        start = wildcards.number.rstrip("0123456789")
-        return [*self.data.parsed_together(wildcards.benchmark, wildcards.task)[start]]
+        start = self.wildcards.number.rstrip("0123456789")
+        return [*self.data.parsed_together(self.wildcards.benchmark, self.wildcards.task)[start]]
 
-    def task_rows(self, wildcards: Wildcards) -> list[str]:
+    def task_rows(self) -> list[str]:
         """The TSV of each of these parts."""
-        return [f"{TASK}/{part}.tsv" for part in self.parsed_parts(wildcards)]
+        return [f"{TASK}/{part}.tsv" for part in self.parsed_parts()]
 
-    def task_sizes(self, wildcards: Wildcards) -> str:
+    def task_sizes(self) -> str:
         """Sizes and seed of a generated task, as JSON."""
-        return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
+        return as_json({"seed": self.benchmark.generate, **self.task.rows})
 
-    def task_parses(self, wildcards: Wildcards) -> list[str]:
-        return self.data.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
+    def task_parses(self) -> list[str]:
+        return self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, self.wildcards.part)
 
-    def parse_files(self, wildcards: Wildcards) -> list[str]:
-        return _files_of(self.task_parses(wildcards))
+    def parse_files(self) -> list[str]:
+        return _files_of(self.task_parses())
 
-    def sentence_files(self, wildcards: Wildcards) -> int:
+    def sentence_files(self) -> int:
         """The number of files that hold the sentences of these parts."""
-        part = self.parsed_parts(wildcards)[0]
-        return len(self.data.task_parses(wildcards.benchmark, wildcards.task, part))
+        part = self.parsed_parts()[0]
+        return len(self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, part))
 
-    def task_syntax(self, wildcards: Wildcards, *parts: str) -> list[str]:
+    def task_syntax(self, *parts: str) -> list[str]:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
-        names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
-        return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
+        names = [self.task.parts[0] if part == "valid" else part for part in parts]
+        return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide.reads else []
 
-    def finetuning_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self._nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system))
+    def finetuning_settings(self) -> str:
+        names = self.wildcards
+        return as_json(self.jobs.nlu_settings(names.benchmark, names.task, names.system))
 
 
 def _files_of(parses: Iterable[str]) -> list[str]:

@@ -1,12 +1,14 @@
 """The facts on the jobs that Snakemake has planned: hours, half-done trainings, downloads, reasons."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.config.loading import set_in
+from synmask.pipeline.config.base import Fault
+from synmask.pipeline.config.loading import set_in, user_error
 from synmask.pipeline.runs import TRAININGS, training
 from synmask.pipeline.workflow import half_done, hours, reasons, slurm
 from synmask.pipeline.workflow.jobs import Jobs, Wildcards
@@ -27,6 +29,13 @@ class Planned:
 
     def __init__(self, workflow: Any, jobs: Jobs, values: Mapping[str, Any]) -> None:
         self.workflow, self.jobs, self.config, self.values = workflow, jobs, jobs.config, values
+
+    def check_free(self, target: str) -> None:
+        """Stop when a rule has the name of an experiment or table."""
+        if self.workflow.is_rule(target):
+            section = "experiments" if target in self.config.experiments else "tables"
+            fault = Fault((section, target), "a rule has this name; take another")
+            sys.exit(str(user_error(fault, self.values)))
 
     def inform_terminal(self) -> None:
         """Let the terminal say all this, and suggest targets for one that does not exist."""
@@ -51,7 +60,7 @@ class Planned:
 
     def _begun(self, job: Any) -> tuple[Path, Callable[[], Any]]:
         """The folder of a training, and its stamp once it is asked for."""
-        return Path(job.output[0]).parent, partial(self.jobs.stamp, job.wildcards, job.rule.name)
+        return Path(job.output[0]).parent, partial(self.jobs(job.wildcards).stamp, job.rule.name)
 
     def licensed(self) -> str:
         """Downloads that only the user can get, in one line."""
@@ -80,7 +89,7 @@ class Planned:
 
     def is_set_in(self, wildcards: Wildcards, name: str) -> str:
         """The key of a job's resource, and the file that sets it."""
-        return set_in((*self.config.resources_key(*self.jobs.entry(wildcards)), name), self.values)
+        return set_in((*self.config.resources_key(*self.jobs(wildcards).entry), name), self.values)
 
     def again(self, rule: str) -> Callable[[Wildcards], int]:
         """1 for a training that the user forces: by its rule, by one of its files, or with everything."""

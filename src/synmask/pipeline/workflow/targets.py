@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, product
 from pathlib import Path
@@ -45,6 +46,18 @@ def licensed(config: Config, downloads: Iterable[str]) -> str:
         f"then set `mirrors: {{{name}: FOLDER}}` in config.yaml"
         for name, files in missing.items()
     )
+
+
+def seen_by(workflow: Any, exists: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Whether a file is there, in a storage, too, by Snakemake's `exists`."""
+
+    def is_there(path: str) -> bool:
+        if workflow.storage_settings.default_storage_provider is None:
+            return os.path.exists(path)
+        with ThreadPoolExecutor(1) as thread:  # in another, since Snakemake asks in a loop of its own
+            return thread.submit(exists, path).result()
+
+    return is_there
 
 
 class Targets:
