@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
 PINS := requirements/uv.txt requirements/pipeline.txt requirements/fairseq.txt
-KERNELS := setup.py $(wildcard src/synmask/*/kernel.cpp src/synmask/*/*/kernel.cpp)
+KERNELS := setup.py src/synmask/kernels.py $(wildcard src/synmask/*/kernel.cpp src/synmask/*/*/kernel.cpp)
 AUDIT := .venv-audit
 DOCS := .venv-docs
 

@@ -1,35 +1,34 @@
-"""Builds the C++ operators where PyTorch and a compiler are; without them, PyTorch computes the same."""
+"""Builds the C++ kernels where a compiler is; without them, PyTorch computes the same.
 
-from hashlib import sha256
+The method's needs nothing else. The pipeline's need PyTorch, and are built where the pipeline's packages are.
+"""
+
+from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 from setuptools import Extension, setup
 
-KERNELS = sorted(path.as_posix() for path in Path("src").rglob("kernel.cpp"))
-FLAGS = [
-    "-std=c++20",
-    "-O3",
-    "-fopenmp",  # of PyTorch's own library: nothing is linked
-    "-ffp-contract=off",  # the same bytes with and without fused instructions
-    "-fno-math-errno",
-    "-fno-trapping-math",
-]
+KERNELS = run_path("src/synmask/kernels.py")
+METHOD = "src/synmask/induction/kernel.cpp"
+PIPELINE = sorted(path.as_posix() for path in Path("src/synmask/pipeline").rglob("kernel.cpp"))
+
+
+def extension(source: str, kind: type[Extension]) -> Extension:
+    name = source.removeprefix("src/").removesuffix(".cpp").replace("/", ".")
+    built_of = f'-DSOURCE="{KERNELS["checksum"](Path(source))}"'
+    return kind(
+        name, [source], extra_compile_args=[*KERNELS["FLAGS"], built_of], language="c++", optional=True
+    )
 
 
 def extensions() -> list[Extension]:
-    try:
+    kernels = [extension(METHOD, Extension)]
+    if find_spec("torch") and find_spec("fairseq"):
         from torch.utils.cpp_extension import CppExtension
-    except ImportError:
-        return []  # workflow/envs/corenlp.yaml has no PyTorch
-    return [
-        CppExtension(
-            source.removeprefix("src/").removesuffix(".cpp").replace("/", "."),
-            [source],
-            extra_compile_args=[*FLAGS, f'-DSOURCE="{sha256(Path(source).read_bytes()).hexdigest()}"'],
-            optional=True,
-        )
-        for source in KERNELS
-    ]
+
+        kernels += [extension(source, CppExtension) for source in PIPELINE]
+    return kernels
 
 
 setup(ext_modules=extensions())

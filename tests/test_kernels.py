@@ -7,34 +7,59 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch  # noqa: F401 - has the threads of kernels
 
 from synmask import kernels
 
-
-@pytest.fixture
-def source(tmp_path):
-    path = tmp_path / "search/kernel.cpp"
-    path.parent.mkdir()
-    path.write_text("int main() {}\n")
-    return path
+KERNEL = Path(kernels.__file__).parent / "induction/kernel.cpp"
 
 
-def test_operators_of_another_source_are_not_used(monkeypatch, source):
-    module = type("kernel", (), {"SOURCE": "another"})
-    monkeypatch.setattr(kernels, "_module", lambda name: module)
-    with pytest.warns(UserWarning, match="of synmask.search are out of date: build them anew with `make`"):
-        assert not kernels.load("synmask.search", source)
-    module.SOURCE = kernels.sha256(source.read_bytes()).hexdigest()
-    assert kernels.load("synmask.search", source)
+def test_operators_of_another_source_or_other_flags_are_not_used(monkeypatch, tmp_path):
+    (tmp_path / "synmask/induction").mkdir(parents=True)
+    source = shutil.copy(KERNEL, tmp_path / "synmask/induction/kernel.cpp")
+    for library in KERNEL.parent.glob("kernel.*.so"):
+        shutil.copy(library, source.parent)
+    assert kernels.load("synmask.induction", source)
+    monkeypatch.setattr(kernels, "FLAGS", (*kernels.FLAGS, "-ffast-math"))
+    with pytest.warns(UserWarning, match="of synmask.induction are out of date: build them anew with `make`"):
+        assert kernels.load("synmask.induction", source) is None
+    monkeypatch.undo()
+    source.write_text(f"{source.read_text()}\n")
+    with pytest.warns(UserWarning, match="are out of date"):
+        assert kernels.load("synmask.induction", source) is None
 
 
-def test_without_operators_nothing_is_reported(monkeypatch, source, recwarn):
-    def missing(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(kernels, "_module", missing)
-    assert not kernels.load("synmask.search", source)
+def test_without_operators_nothing_is_reported(monkeypatch, recwarn):
+    monkeypatch.setattr(kernels, "_library", lambda package, source: None)
+    assert kernels.load("synmask.induction", KERNEL) is None
     assert not recwarn
+
+
+def test_a_library_that_cannot_be_loaded_is_out_of_date(monkeypatch, tmp_path):
+    (tmp_path / "kernel.so").write_bytes(b"of another machine")
+    monkeypatch.setattr(kernels, "_library", lambda package, source: str(tmp_path / "kernel.so"))
+    with pytest.warns(UserWarning, match="are out of date"):
+        assert kernels.load("synmask.induction", KERNEL) is None
+
+
+SUMS = """
+extern "C" float sum(const float* x, int n) { float s = 0; for (int i = 0; i < n; ++i) s = s * x[0] + x[i] / 3; return s; }
+"""
+
+
+@pytest.mark.parametrize(
+    "flags", ["-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffp-contract=fast"]
+)
+def test_the_compilers_environment_changes_no_bit(tmp_path, flags):
+    """CXXFLAGS come before our flags. Machine code is compared: with the environment's flags, it is another."""
+    (tmp_path / "sums.cpp").write_text(SUMS)
+
+    def code(*words):
+        command = ["g++", "-S", "-o", "-", *words, "-march=x86-64-v3", str(tmp_path / "sums.cpp")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert code(flags, *kernels.FLAGS) == code(*kernels.FLAGS)
+    assert code("-O3", flags) != code(*kernels.FLAGS)
 
 
 def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path):
@@ -45,7 +70,7 @@ def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path)
         pytest.skip("no operators are built here")
     shutil.copytree(package, tmp_path / "clone/synmask", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (tmp_path / "image/synmask/induction").mkdir(parents=True)
-    program = "import torch; from synmask import kernels; print(kernels.load('synmask.induction', kernels.Path('SOURCE')), kernels.__file__)"
+    program = "import torch; from synmask import kernels; print(bool(kernels.load('synmask.induction', kernels.Path('SOURCE'))), kernels.__file__)"
     program = program.replace("SOURCE", str(tmp_path / "clone/synmask/induction/kernel.cpp"))
     environment = {"PYTHONPATH": f"{tmp_path}/clone:{tmp_path}/image", "PATH": "/usr/bin:/bin"}
 

@@ -27,8 +27,9 @@ _FROM = {  # loaded on first access: the pipeline's configuration needs no PyTor
     "synmask.guides.sla": ("SlaGuide",),
     "synmask.guides.structformer": ("StructformerGuide",),
     "synmask.guides.syntax": ("SyntaxGuide",),
-    "synmask.induction.distribution": ("calibrate", "dependency_distribution", "implementation"),
+    "synmask.induction.distribution": ("calibrate", "dependency_distribution"),
     "synmask.induction.literal": ("literal_distribution",),
+    "synmask.induction.operators": ("implementation",),
     "synmask.induction.parser": ("GrammarParser",),
 }
 _MODULE = {name: module for module, names in _FROM.items() for name in names}

@@ -65,7 +65,7 @@ def link(package, site, seen, extras=frozenset()):
 
 
 def test_the_method_installs_where_there_is_pytorch_but_no_compiler(tmp_path):
-    line = re.search(r"^pip install .*--no-build-isolation \.$", README, re.M)[0]
+    line = re.search(r"^pip install \.", README, re.M)[0]
     code = re.search(r"```python\n(.*?)```", README, re.S)[1]
     clone, environment = tmp_path / "clone", tmp_path / "environment"
     clone.mkdir()
@@ -78,10 +78,8 @@ def test_the_method_installs_where_there_is_pytorch_but_no_compiler(tmp_path):
     shell = os.environ | {
         "PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "CC": "false", "CXX": "false",
     }  # fmt: skip
-    tools, method = line.split(" && ")
-    subprocess.run(tools, shell=True, cwd=clone, env=shell, check=True)
-    # A package that was not linked would be fetched now, and written through the links into those of this process.
-    subprocess.run(method, shell=True, cwd=clone, env=shell | {"PIP_NO_INDEX": "1"}, check=True)
+    # Without PIP_NO_DEPS, a package that was not linked would be written through the links into those of this process.
+    subprocess.run(line, shell=True, cwd=clone, env=shell | {"PIP_NO_DEPS": "1"}, check=True)
     printed = subprocess.run(
         [environment / "bin/python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -8,12 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synmask.induction import distribution
-from synmask.induction.distribution import calibrate, dependency_distribution, height_range
+from synmask.induction import operators
+from synmask.induction.distribution import calibrate, dependency_distribution
+from synmask.induction.in_pytorch import height_range
 from synmask.induction.literal import literal_distribution
 
 FEW = settings(max_examples=40, deadline=None)
 IMPLEMENTATIONS = ["C++", "PyTorch"]
+LIBRARY = operators.LIBRARY
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, scope="module")
@@ -21,8 +23,8 @@ def implementation(request):
     """Run a test with each implementation of `dependency_distribution`."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "PyTorch":
-            patch.setattr(distribution, "_KERNEL", False)
-        assert distribution.implementation(torch.device("cpu")) == request.param, "not built: run `make`"
+            patch.setattr(operators, "LIBRARY", None)
+        assert operators.implementation(torch.device("cpu")) == request.param, "not built: run `make`"
         yield request.param
 
 
@@ -296,7 +298,7 @@ def test_gradients_agree(batch, distance_scale, height_scale, ties):
     gradients = []
     for kernel in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(distribution, "_KERNEL", kernel)
+            patch.setattr(operators, "LIBRARY", LIBRARY if kernel else None)
             leaves = [value.clone().requires_grad_() for value in inputs]
             found = dependency_distribution(
                 *leaves[:2], padding, distance_scale=leaves[2], height_scale=leaves[3]
@@ -346,7 +348,7 @@ def test_the_operator_gives_the_same_bytes_on_any_x86_64_processor(monkeypatch, 
 
     distance, height, upstream = exact(6, 40), exact(6, 41).flip(1), exact(6, 41, 41)
     padding = torch.arange(41) >= torch.tensor([[41], [41], [40], [17], [2], [1]])
-    monkeypatch.setattr(distribution, "_KERNEL", True)  # `implementation` may have chosen the other one
+    monkeypatch.setattr(operators, "LIBRARY", LIBRARY)  # `implementation` may have chosen the other one
     inputs = distance.requires_grad_(), height.requires_grad_()
     found = dependency_distribution(*inputs, padding, distance_scale=1.5, height_scale=0.75)
     gradients = torch.autograd.grad(found, inputs, upstream)

@@ -1,22 +1,14 @@
 // P_D and its gradients on a CPU, one sentence at a time (distribution.py; docs/method.md).
 //
 // The bytes of the results do not depend on the processor or on the number of threads: one thread computes a
-// sentence, every sum has a fixed order, exp is our own, and products are not fused with sums (setup.py).
-
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-#include <Python.h>
-#include <torch/library.h>
+// sentence, every sum has a fixed order, exp is our own, and products are not fused with sums (kernels.py).
+//
+// It needs neither PyTorch nor Python: operators.py calls its C functions. One build serves all versions of both.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <limits>
-#include <tuple>
 
 #define INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
@@ -29,7 +21,6 @@ namespace synmask {
 
 constexpr int64_t TALL = 4;   // rows of a tile
 constexpr int64_t WIDE = 8;   // columns of a tile; the rows of a matrix begin at multiples of it
-constexpr int64_t GRAIN = 1 << 14;  // entries of P_D that are worth a thread
 
 template <typename T>
 struct Format;
@@ -366,92 +357,51 @@ EVERY_PROCESSOR void run(const Batch<double>& batch, int64_t begin, int64_t end,
   write_all(batch, begin, end, memory, grad, out);
 }
 
-// Run `work` (begin, end, memory) for all sentences of a batch, several at once.
+// Run `work` (begin, end, memory) for all sentences of a batch, on several threads.
 template <typename T, typename Work>
-void for_sentences(const Batch<T>& batch, const at::TensorOptions& options, const Work& work) {
-  const int64_t grain = std::max<int64_t>(1, GRAIN / (batch.length * batch.length));
-  at::parallel_for(0, batch.size, grain, [&](int64_t begin, int64_t end) {
-    const at::Tensor memory = at::empty({Sentence<T>::memory(batch.length)}, options);
-    work(begin, end, memory.template data_ptr<T>());
-  });
-}
-
-struct Arguments {
-  at::Tensor distance, height, padding, distance_scale, height_scale;
-  double reach;
-
-  Arguments(const at::Tensor& distance, const at::Tensor& height, const std::optional<at::Tensor>& padding,
-            const at::Tensor& distance_scale, const at::Tensor& height_scale, double reach)
-      : distance(distance.contiguous()), height(height.contiguous()),
-        padding(padding ? padding->contiguous() : at::Tensor()),
-        distance_scale(distance_scale), height_scale(height_scale), reach(reach) {}
-
-  template <typename T>
-  Batch<T> batch() const {
-    return {distance.const_data_ptr<T>(), height.const_data_ptr<T>(),
-            padding.defined() ? padding.const_data_ptr<bool>() : nullptr, height.size(0), height.size(1),
-            distance_scale.item<T>(), height_scale.item<T>(), T(reach)};
-  }
-};
-
-template <typename T>
-at::Tensor forward(const Arguments& arguments) {
-  const auto batch = arguments.batch<T>();
-  const auto options = arguments.height.options();
-  const std::array<int64_t, 3> shape = {batch.size, batch.length, batch.length};
-  const at::Tensor out = batch.padding ? at::zeros(shape, options) : at::empty(shape, options);
-  for_sentences(batch, options, [&](int64_t begin, int64_t end, T* memory) {
-    run(batch, begin, end, memory, out.data_ptr<T>());
-  });
-  return out;
+void for_sentences(const Batch<T>& batch, int64_t threads, T* memory, const Work& work) {
+  const int64_t size = Sentence<T>::memory(batch.length);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t part = 0; part < threads; ++part)
+    work(batch.size * part / threads, batch.size * (part + 1) / threads, memory + part * size);
 }
 
 template <typename T>
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad, const Arguments& arguments) {
-  const auto batch = arguments.batch<T>();
-  const auto options = arguments.height.options();
-  const at::Tensor distance = at::zeros_like(arguments.distance), height = at::zeros_like(arguments.height);
-  const at::Tensor scales = at::empty({2, batch.size}, options), whole = grad.contiguous();
-  T *const distance_scale = scales.data_ptr<T>(), *const height_scale = distance_scale + batch.size;
-  const Gradients<T> out{distance.data_ptr<T>(), height.data_ptr<T>(), distance_scale, height_scale};
-  for_sentences(batch, options, [&](int64_t begin, int64_t end, T* memory) {
-    run(batch, begin, end, memory, whole.const_data_ptr<T>(), out);
-  });
-  return {distance, height, at::scalar_tensor(total(distance_scale, batch.size), options),
-          at::scalar_tensor(total(height_scale, batch.size), options)};
+void forward(const Batch<T>& batch, int64_t threads, T* memory, T* out) {
+  for_sentences(batch, threads, memory, [&](int64_t begin, int64_t end, T* own) { run(batch, begin, end, own, out); });
 }
 
-at::Tensor parent_distribution(const at::Tensor& distance, const at::Tensor& height, const std::optional<at::Tensor>& padding,
-                               const at::Tensor& distance_scale, const at::Tensor& height_scale, double reach) {
-  const Arguments arguments(distance, height, padding, distance_scale, height_scale, reach);
-  return height.scalar_type() == at::kFloat ? forward<float>(arguments) : forward<double>(arguments);
-}
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> parent_distribution_backward(
-    const at::Tensor& grad, const at::Tensor& distance, const at::Tensor& height, const std::optional<at::Tensor>& padding,
-    const at::Tensor& distance_scale, const at::Tensor& height_scale, double reach) {
-  const Arguments arguments(distance, height, padding, distance_scale, height_scale, reach);
-  return height.scalar_type() == at::kFloat ? backward<float>(grad, arguments) : backward<double>(grad, arguments);
+template <typename T>
+void backward(const Batch<T>& batch, int64_t threads, T* memory, const T* grad, const Gradients<T>& out, T* distance_scale, T* height_scale) {
+  for_sentences(batch, threads, memory, [&](int64_t begin, int64_t end, T* own) { run(batch, begin, end, own, grad, out); });
+  *distance_scale = total(out.distance_scale, batch.size);
+  *height_scale = total(out.height_scale, batch.size);
 }
 
 }  // namespace synmask
 
-#define ARGUMENTS "Tensor distance, Tensor height, Tensor? padding, Tensor distance_scale, Tensor height_scale, float reach"
+extern "C" {
 
-TORCH_LIBRARY(synmask, library) {
-  library.def("parent_distribution(" ARGUMENTS ") -> Tensor");
-  library.def("parent_distribution_backward(Tensor grad, " ARGUMENTS ") -> (Tensor, Tensor, Tensor, Tensor)");
-}
+// The numbers that a thread needs memory for.
+int64_t memory(int64_t length) { return synmask::Sentence<float>::memory(length); }
 
-TORCH_LIBRARY_IMPL(synmask, CPU, library) {
-  library.impl("parent_distribution", &synmask::parent_distribution);
-  library.impl("parent_distribution_backward", &synmask::parent_distribution_backward);
-}
+// `memory` is for all threads; P_D (B, length, length) is 0 at pads before. Gradients of the scales: per sentence, (2, B),
+// and their sums.
+#define ARGUMENTS(T)                                                                                                 \
+  const T *distance, const T *height, const bool *padding, int64_t size, int64_t length, double distance_scale,      \
+      double height_scale, double reach, int64_t threads, T *memory
+#define BATCH(T) {distance, height, padding, size, length, T(distance_scale), T(height_scale), T(reach)}
+#define FOR(T)                                                                                                       \
+  void forward_##T(ARGUMENTS(T), T* out) { synmask::forward<T>(BATCH(T), threads, memory, out); }                    \
+  void backward_##T(ARGUMENTS(T), const T* grad, T* to_distance, T* to_height, T* to_scales, T* to_distance_scale,   \
+                    T* to_height_scale) {                                                                            \
+    synmask::backward<T>(BATCH(T), threads, memory, grad, {to_distance, to_height, to_scales, to_scales + size},     \
+                         to_distance_scale, to_height_scale);                                                        \
+  }
+FOR(float)
+FOR(double)
 
-// Importing the module registers the operators; SOURCE tells from which text they were built.
-PyMODINIT_FUNC PyInit_kernel() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "kernel", nullptr, -1, nullptr};
-  PyObject* module = PyModule_Create(&definition);
-  if (module) PyModule_AddStringConstant(module, "SOURCE", SOURCE);
-  return module;
-}
+extern const char source[];
+const char source[] = SOURCE;  // tells from what it was built
+
+}  // extern "C"

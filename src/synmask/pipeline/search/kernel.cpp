@@ -4,11 +4,10 @@
 //
 // The bytes of the results do not depend on the number of threads: one thread computes a sentence, and every sum has
 // a fixed order. Without fused.py's, they do not depend on the processor: exp is our own, and products are not fused
-// with sums (setup.py).
+// with sums (kernels.py).
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <Python.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -727,10 +726,7 @@ TORCH_LIBRARY_IMPL(synmask, CPU, library) {
 #endif
 }
 
-// Importing the module registers the operators; SOURCE tells from which text they were built.
-PyMODINIT_FUNC PyInit_kernel() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "kernel", nullptr, -1, nullptr};
-  PyObject* module = PyModule_Create(&definition);
-  if (module) PyModule_AddStringConstant(module, "SOURCE", SOURCE);
-  return module;
+extern "C" {
+extern const char source[];
+const char source[] = SOURCE;  // tells from what it was built
 }

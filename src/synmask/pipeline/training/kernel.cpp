@@ -1,10 +1,9 @@
-// Memory for the large tensors of a training on a CPU. Importing the module makes PyTorch use it.
+// Memory for the large tensors of a training on a CPU. `use_blocks` makes PyTorch use it.
 //
 // Each batch has other sizes, so that malloc's heap becomes full of holes: a quarter of a training's memory. Here, large
 // blocks are the system's own. Those that are free are kept for the next batch, but only as long as all blocks together
 // take at most 1/16 more than the most that was ever used at once.
 
-#include <Python.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
@@ -111,11 +110,11 @@ void Blocks::release(void* start) {
 
 }  // namespace synmask
 
-PyMODINIT_FUNC PyInit_kernel() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "kernel", nullptr, -1, nullptr};
-  PyObject* module = PyModule_Create(&definition);
-  if (!module) return nullptr;
-  PyModule_AddStringConstant(module, "SOURCE", SOURCE);
-  c10::SetCPUAllocator(&synmask::blocks);
-  return module;
-}
+extern "C" {
+
+extern const char source[];
+const char source[] = SOURCE;  // tells from what it was built
+
+void use_blocks() { c10::SetCPUAllocator(&synmask::blocks); }
+
+}  // extern "C"

@@ -17,7 +17,8 @@ CACHED_PRODUCTS = "256"  # of products, whose code oneDNN keeps; by default 1,02
 def save_memory() -> None:
     """Take less memory on a CPU: for large tensors, if kernel.cpp was built, and for oneDNN's code."""
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", CACHED_PRODUCTS)
-    load(__package__, Path(__file__).with_name("kernel.cpp"))
+    if library := load(__package__, Path(__file__).with_name("kernel.cpp")):
+        library.use_blocks()
 
 
 class Peaks:

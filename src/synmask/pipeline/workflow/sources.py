@@ -26,7 +26,6 @@ ROOT = Path("src/synmask")  # from the Snakefile's folder
 IGNORED = {
     "synmask.__main__": "starts the command line",
     "synmask.checks": "refuses wrong arguments",
-    "synmask.kernels": "finds what was built of a kernel.cpp, which counts",
     "synmask.pipeline.cli": "the command line, and verbs for people",
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
     "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
