@@ -11,7 +11,7 @@ from synmask.pipeline.files import write_json
 pytestmark = pytest.mark.xdist_group("half-done")  # `half_done` takes long, and once is enough
 RUN = "results/demo/de-en/transformer/seed1"
 TARGET = f"{RUN}/train.json"
-SAVE_CALL = "                self._save_epoch(batches, epoch)\n"
+SAVE_CALL = "                self._save_epoch(epoch)\n"
 RESTART_NOTICE = (
     "1 training run is half done by other code (epoch 1 of 2) and will start again; to continue them instead, add "
     "--config any_code=true. Nothing of the old is deleted before the new is finished"
@@ -41,6 +41,7 @@ def interrupted(new_project):
     project.snakemake(TARGET)
     killed = f"{SAVE_CALL}                import os, signal; os.killpg(0, signal.SIGKILL)  # and Snakemake\n"
     code = project.folder / "src/synmask/pipeline/training/loop.py"
+    assert SAVE_CALL in code.read_text()
     code.write_text(code.read_text().replace(SAVE_CALL, killed))
     project.snakemake(TARGET, check=False, warm=False)
     project.snakemake("--unlock", warm=False)
