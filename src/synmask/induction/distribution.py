@@ -20,6 +20,7 @@ from synmask.induction.in_pytorch import (
     BORDER,
     NO_SPAN,
     OVER_BORDERS,
+    FusedDistribution,
     distribution_in_pytorch,
     ones_above,
     running_maximum,
@@ -65,7 +66,9 @@ def dependency_distribution(
     plain = torch.compiler.is_exporting() or transformed(distance, height, *scales)
     if implementation(height.device) == "C++" and not plain:
         return parent_distribution(distance, height, padding, *scales)
-    return distribution_in_pytorch(distance, height, padding, *scales)
+    if plain or torch.compiler.is_compiling():
+        return distribution_in_pytorch(distance, height, padding, *scales)
+    return FusedDistribution.apply(distance, height, padding, *scales)
 
 
 def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:

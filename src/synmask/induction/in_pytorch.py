@@ -1,7 +1,11 @@
-"""P_D by PyTorch's operators: on a GPU, where no C++ compiler was found, and in exported models.
+"""P_D by PyTorch's operators.
 
-Autograd differentiates it, as often as one likes. The names follow docs/method.md: inside = p(j in C(i)),
-inverse = 1/Z, share = P_D without its factor exp(height of j).
+`FusedDistribution` has a backward pass of its own: for GPUs, and where no C++ compiler was found. Autograd
+differentiates `distribution_in_pytorch`, as often as one likes: for models that are compiled or exported, under
+torch.func, and for second derivatives.
+
+The names follow docs/method.md: inside = p(j in C(i)), inverse = 1/Z, share = P_D without its factor
+exp(height of j).
 """
 
 import math
@@ -48,7 +52,7 @@ def _distribution(
     n = height.size(1)
     above = ones_above(n, height)
     lower, upper = above[:, 1:].mT, above[:, 1:]  # x @ upper is a cumulative sum, x @ lower from the right
-    farthest = _range_maximum(distance, lower)
+    farthest, _ = _range_maximum(distance, lower)
     over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
     inside = (distance_scale * over).sigmoid()
     # Beyond the diagonal, gradients may overflow: tril and triu cut them off, a product with 0 would not.
@@ -117,12 +121,127 @@ def ones_above(n: int, like: Tensor) -> Tensor:
     return like.new_ones(n, n + 1).triu(1)
 
 
-def _range_maximum(distance: Tensor, lower: Tensor) -> Tensor:
-    """Distances (B, n-1) → (B, n, n): the largest between tokens i < j, far below all others for i >= j."""
+def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
+    """Distances (B, n-1) → (B, n, n): the largest between tokens i < j, far below all others for i >= j.
+
+    And (B, n, n): the token after that gap, 0 for i >= j. `lower` is 1 on and below the diagonal.
+    """
     gap_before = F.pad(distance, (1, 0), value=OVER_BORDERS)  # above all that a row has where j <= i
-    return running_maximum(gap_before[:, None, :] - NO_SPAN * lower)[0]
+    return running_maximum(torch.add(gap_before[:, None, :], lower, alpha=-NO_SPAN))
 
 
 def running_maximum(x: Tensor) -> tuple[Tensor, Tensor]:
     """x (B, n, n) → the largest number of each row up to each column, and its column."""
     return x.cummax(-1)
+
+
+class FusedDistribution(torch.autograd.Function):
+    """Distance, height, padding, distance_scale, height_scale -> P_D (B, n, n).
+
+    Few and large operators, and the backward pass written out: autograd's keeps more matrices and runs more
+    operators. `sides` are p_L and p_R, `through` is what they are multiplied with, both (2, B, n, n).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor | None) -> Tensor:
+        with torch.autocast(arguments[0].device.type, enabled=False):
+            return FusedDistribution._distribution(ctx, arguments)
+
+    @staticmethod
+    def _distribution(ctx: Any, inputs: tuple[Tensor | None, ...]) -> Tensor:
+        distance, height, padding, distance_scale, height_scale = inputs
+        if padding is not None:  # a pad is beyond the sentence, and its own constituent is empty
+            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
+            height = height.masked_fill(padding, -_PAD_DEPTH)
+        batch, n = height.shape
+        triangles = lower, upper, above = _triangles(height)
+        farthest, where = _range_maximum(distance, lower)
+        over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
+        inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
+        beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
+        inside = inside[..., 1:-1]
+        sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(triangles[:2, None])
+        logits, weight = _far_and_weights(height_scale * height)
+        # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
+        # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
+        sums = torch.baddbmm(above.mT, weight[:, None, :] * upper, upper.expand(batch, n, n))
+        inverse = sums.reciprocal_()
+        through = torch.empty_like(sides)
+        torch.bmm(sides[1], inverse.mT, out=through[0])
+        torch.bmm(sides[0], inverse, out=through[1])
+        at_left, at_right = _summed(sides * through, triangles[:2].mT)
+        share = at_right.lerp_(at_left, lower)
+        ctx.triangles = triangles
+        ctx.save_for_backward(
+            *inputs, height, where, over, inside, sides, logits, weight, inverse, through, share
+        )
+        return share * weight[:, None, :]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, saved = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+        if torch.is_grad_enabled():  # the gradients are to be differentiated
+            needed = [x for x, needs in zip(inputs, ctx.needs_input_grad, strict=True) if needs]
+            output = distribution_in_pytorch(*inputs)
+            gradients = iter(torch.autograd.grad(output, needed, grad, create_graph=True))
+            return tuple(next(gradients) if needs else None for needs in ctx.needs_input_grad)
+        with torch.autocast(grad.device.type, enabled=False):
+            return FusedDistribution._gradients(inputs, saved, ctx.triangles, grad)
+
+    @staticmethod
+    def _gradients(
+        inputs: tuple[Tensor, ...], saved: tuple[Tensor, ...], triangles: Tensor, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        *_, distance_scale, height_scale = inputs
+        height, where, over, inside, sides, logits, weight, inverse, through, share = saved
+        lower, upper, _ = triangles
+        grad_share, grad = grad * share, grad * weight[:, None, :]
+        grad_sides = _summed(grad * triangles[::2, None], triangles[:2])
+        to_left, to_right = grad_sides * sides
+        # d(1/Z) = -(1/Z)(1/Z) dZ; the first product is moderate, so the second does not overflow.
+        grad_z = torch.baddbmm(to_left.mT @ sides[1], sides[0].mT, to_right).mul_(inverse).mul_(inverse)
+        # what is subtracted: over the spans that hold the token
+        grad_weight = grad_share.addcmul_(grad_z @ lower, upper, value=-1).sum(1)
+        # Beyond the diagonal these may overflow: cut off, since a product with 0 would not clear them.
+        grad_left, grad_right = grad_sides.mul_(through)
+        grad_left.baddbmm_(to_right, inverse.mT).tril_()
+        grad_right.baddbmm_(to_left, inverse).triu_()
+        grad_inside = grad_left + grad_right
+        grad_inside[..., :-1].sub_(grad_left[..., 1:])
+        grad_inside[..., 1:].sub_(grad_right[..., :-1])
+        grad_over = torch.ops.aten.sigmoid_backward(grad_inside, inside)
+        grad_distance_scale = grad_over.flatten() @ over.flatten()
+        grad_over *= distance_scale
+        grad_gap = (grad_over + grad_over.mT).flatten(1)
+        grad_distance = torch.zeros_like(weight).scatter_add_(1, where.flatten(1), grad_gap)[:, 1:]
+        # A height below the range counts as if it lay on its limit, up to rounding.
+        limit = -(1 + 1e-6) * height_range(weight.dtype)
+        grad_logits = torch.ops.aten.threshold_backward(grad_weight * weight, logits, limit)
+        grad_height = torch.addcmul(grad_over.sum(2), grad_logits, height_scale)
+        grad_height_scale = grad_logits.flatten() @ height.flatten()
+        return -grad_distance, grad_height, None, grad_distance_scale, grad_height_scale
+
+
+def _far_and_weights(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Scaled heights (B, n), far below all others at pads -> how far they lie below the highest (pads: 0).
+
+    And their exponentials, in the exact range and centred on its middle.
+    """
+    logits = F.threshold(logits.sub_(logits.amax(1, keepdim=True)), -BORDER, 0, inplace=True)
+    exact = logits.clamp(min=-height_range(logits.dtype))
+    return logits, torch.sub(exact, exact.amin(1, keepdim=True), alpha=0.5).exp_()
+
+
+def _summed(x: Tensor, triangles: Tensor) -> Tensor:
+    """x (2, B, n, n), triangles (2, n, n): the sums of each row's numbers up to a column, or from it."""
+    return torch.bmm(x.flatten(1, 2), triangles).view_as(x)
+
+
+def _triangles(like: Tensor) -> Tensor:
+    """For `like` (B, n), ones in (3, n, n) below the diagonal and on it, above it and on it, above it.
+
+    x @ upper is the cumulative sum of x along its last dimension, x @ lower the same from the right: as
+    products they are faster than cumsum and flip. x * lower is faster than tril.
+    """
+    ones = ones_above(like.size(1), like)
+    return torch.stack([ones[:, 1:].mT, ones[:, 1:], ones[:, :-1]])
