@@ -1,7 +1,7 @@
 """P_D by PyTorch's operators.
 
 `FusedDistribution` has a backward pass of its own: for GPUs, and where no C++ compiler was found. Autograd
-differentiates `distribution_in_pytorch`, as often as one likes: for models that are compiled or exported, under
+differentiates `distribution_in_pytorch`, as often as one likes: for compiled and exported models, under
 torch.func, and for second derivatives.
 
 The names follow docs/method.md: inside = p(j in C(i)), inverse = 1/Z, share = P_D without its factor
