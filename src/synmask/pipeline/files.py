@@ -263,7 +263,7 @@ def _alive(process: int) -> bool:
 def whole_folder(output: Path, name: str) -> Iterator[Path]:
     """A temporary folder in `output`; at the end its files move to the same places there.
 
-    If the block raises, `output` keeps the files that it had. What a killed process left is removed.
+    If the block raises, `output` keeps the files that it had. Files that a killed process left are removed.
 
     Args:
         name: of what is written; two processes must not write the same into one folder.
