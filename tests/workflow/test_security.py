@@ -1,6 +1,7 @@
 """A value of the configuration reaches a shell as one word only."""
 
 import gzip
+import json
 import re
 import shutil
 
@@ -133,8 +134,9 @@ def test_paths_of_texts_and_gold_trees_are_words(project):
     run = project.folder / "results/mine/de-en/grammar/seed1"
     run.mkdir(parents=True)
     (run / "trees.jsonl").write_text(row * 20)
-    for name in ("trees.json", "train.json"):  # they say nothing of whose the trees are
-        (run / name).write_text("{}")
+    (run / "trees.json").write_text("{}")  # it says nothing of whose the trees are
+    names = {"corpus": "mine", "direction": "de-en", "system": "grammar", "seed": 1}
+    (run / "train.json").write_text(json.dumps(names | {"settings": {}}))
     project.snakemake("results/mine/de-en/text/train.de")
     rule = ["--allowed-rules", "parseval"]
     project.snakemake(f"{run.relative_to(project.folder)}/parse.json", *rule)
