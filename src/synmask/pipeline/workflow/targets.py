@@ -368,7 +368,7 @@ class Targets:
         return gains
 
     def _page_targets(self, page: str) -> list[str]:
-        """results/report.html shows those of `targets`, report-NAME.html NAME."""
+        """The page results/report.html shows those of `targets`, report-NAME.html NAME."""
         return [page.removeprefix("report-")] if page != "report" else [*self.config.targets]
 
     def _page_experiments(self, page: str) -> list[str]:
