@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-# Settings that their packages document, and fairseq's name in a configuration that is made here.
+# Settings that their packages document.
 SETTINGS = {
     "DetectorFactory.seed",
     "torch.backends.cudnn.conv.fp32_precision",
-    "adam._name",
-    "scheduler._name",
 }
 # The last of a set of functions that a loop of the package's went through.
 BY_CHANCE = {"scipy.sparse._data.npfunc"}

@@ -89,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else [*words]
-    _prepare_streams()
+    output = _prepare_streams()
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAININGS:
@@ -102,7 +102,7 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
             check_code(Path(source))
-        with contextlib.redirect_stdout(_StandardOutput(sys.stdout)):
+        with contextlib.redirect_stdout(_StandardOutput(output)):
             counts = synmask(words, print_error=False, exit_on_error=False)
             sys.stdout.flush()
         if isinstance(counts, dict):
@@ -146,21 +146,23 @@ class _StandardOutput:
                 self._stream.flush()
 
 
-def _prepare_streams() -> None:
-    """Write UTF-8 in any locale, paths as given; all of it, also where the descriptor does not block."""
+def _prepare_streams() -> Any:
+    """Write UTF-8 in any locale, paths as given → standard output, which waits where it does not block."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:  # closed: else the next file to be opened gets this number
             os.open("/dev/full" if descriptor == 1 else os.devnull, os.O_RDWR)  # no /dev/stdout is lost
+    output = sys.stdout
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
         if sys.stdout is sys.__stdout__ and not os.get_blocking(1):
             at_once = {"line_buffering": sys.stdout.line_buffering or sys.stdout.write_through}
-            output = io.BufferedWriter(PatientFile(1, "wb", STDOUT))
-            sys.stdout = io.TextIOWrapper(output, "utf-8", "surrogateescape", **at_once)
+            patient = io.BufferedWriter(PatientFile(1, "wb", STDOUT))
+            output = io.TextIOWrapper(patient, "utf-8", "surrogateescape", **at_once)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return output
 
 
 def _say(text: str) -> None:
