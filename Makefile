@@ -4,6 +4,7 @@
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make demo-docs: copy the demo's tables and figures from results/ to docs/demo.md.
+# make demo-model: train the model that is shipped as `demo` again, and write it.
 # make configuration: write docs/configuration.md and config/schema.json, which explain all keys.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
@@ -21,8 +22,9 @@ AUDIT := .venv-audit
 DOCS := .venv-docs
 
 VERDICT := build/verdict
+DEMO := results/demo/de-en/grammar-mended/seed1/average.pt
 
-.PHONY: demo demo-docs configuration test chaos fuzz cluster bench gpu-report audit sbom docs verdict
+.PHONY: demo demo-docs demo-model configuration test chaos fuzz cluster bench gpu-report audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -31,6 +33,9 @@ demo: $(READY)
 
 demo-docs:
 	@$(PYTHON) docs/demo.py
+
+demo-model: $(READY)
+	@$(ACTIVATE) && snakemake $(DEMO) && python docs/demo_model.py $(DEMO)
 
 configuration: $(READY)
 	@$(ACTIVATE) && python docs/configuration.py

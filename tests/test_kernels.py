@@ -84,7 +84,7 @@ def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path)
     assert output_of() == f"True {where}\n"
 
 
-def test_each_kernel_is_shipped_with_its_source():
+def test_each_kernel_is_shipped_with_its_source_and_the_demo_with_its_card():
     """`load` compares the source with that of the build."""
     root = Path(__file__).parents[1]
     data = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
@@ -94,4 +94,5 @@ def test_each_kernel_is_shipped_with_its_source():
         for pattern in patterns
         for path in root.joinpath("src", *package.split(".")).glob(pattern)
     }
-    assert {*root.glob("src/**/*.cpp")} <= shipped
+    demo = root / "src/synmask/pipeline/translation/demo.pt"
+    assert {*root.glob("src/**/*.cpp"), demo, demo.with_suffix(".md")} <= shipped

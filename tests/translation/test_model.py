@@ -143,3 +143,34 @@ def test_the_example_of_the_docs(models, tmp_path, monkeypatch, capsys):
         tokens, shapes = re.fullmatch(r"(\[.*\]) (\(.*)", ours[3]).groups()
         n = len(ast.literal_eval(tokens))
         assert shapes == f"({n - 1},) ({n},) ({n + 1}, {n + 1})"
+
+
+def test_the_shipped_model_from_any_folder(models, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").mkdir()  # a folder is no model file of this name
+    text, translation = "Der Arzt sieht die Frau.", "The doctor sees the woman."
+    write_lines(tmp_path / "in", [text])
+    assert load("demo").translate([text]) == [translation]
+    main(["translate", "--model", "demo", "--input", "in"])
+    assert capsys.readouterr().out == f"{translation}\n"
+    main(["parse", "--model", "demo", "--input", "in"])
+    assert capsys.readouterr().out == f"{load('demo').parse([text])[0].tree}\n"
+    main(["tree", "--model", "demo", text])
+    drawn = capsys.readouterr().out
+    assert all(word in drawn for word in ("demo", "Der", "Arzt", "sieht", "die", "Frau"))
+    (tmp_path / "demo").rmdir()
+    shutil.copy(models / "grammar.pt", tmp_path / "demo")
+    assert load("demo").translate(LINES) == load(models / "grammar.pt").translate(LINES)
+
+
+def test_the_script_that_draws_and_scores(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    text = DOCS.read_text("utf-8").partition("## From Python")[2]
+    exec(re.findall(r"```python\n(.*?)```", text, re.S)[1], {})
+    tree, f1 = capsys.readouterr().out.splitlines()
+    assert [tree.leaves() for tree in trees_of([tree], "printed")] == [
+        ["Der", "Arzt", "sieht", "die", "Frau", "."]
+    ]
+    assert 50 <= float(f1) <= 100
+    assert (tmp_path / "distribution.png").read_bytes().startswith(b"\x89PNG")

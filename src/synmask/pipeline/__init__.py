@@ -8,7 +8,8 @@ from typing import Any
 def load(path: str | Path, **kwargs: Any) -> Any:
     """The trained model in a file of `synmask average`, as a `translation.model.Model`.
 
-    It is loaded without running code of the file; `kwargs` is as for `Model`.
+    `load("demo")` is the model that is shipped (translation/demo.md), unless a file has this name.
+    A file is loaded without running code in it; `kwargs` is as for `Model`.
 
     Raises:
         ModuleNotFoundError: one of the pipeline's packages is not installed.

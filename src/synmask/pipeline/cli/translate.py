@@ -37,8 +37,8 @@ def translate(
     by two models together: `synmask translate one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
-        model: A model file of `average`; several models of one corpus form an ensemble (the mean of their
-            probabilities).
+        model: A model file of `average`, or `demo` for the one that is shipped; several models of one corpus
+            form an ensemble (the mean of their probabilities).
         input: A file (.gz or plain); default: standard input.
         output: A file; default: standard output.
         nbest: Translations per line, best first; if more than 1, each begins with the number of its line and

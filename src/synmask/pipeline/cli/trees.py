@@ -50,7 +50,8 @@ def tree(
         corpus: Default: the corpus of the first experiment.
         direction: Default: the first direction of the first experiment on the corpus.
         configfile: A file of your own, which overrides config.yaml; may be repeated.
-        model: A model file to use instead of a system; may be repeated.
+        model: A model file to use instead of a system, or `demo` for the one that is shipped; may be
+            repeated.
         output: The figure, .svg.
     """
     from synmask.pipeline.reporting.tree_page import figure

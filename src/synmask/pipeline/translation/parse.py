@@ -41,8 +41,8 @@ def parse(
     calls `synmask parse --model average.pt --subwords valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
-        model: A model file of `average` with a guide that induces syntax. For --subwords, it must be of the
-            training in the train.json beside it, if there is one.
+        model: A model file of `average` with a guide that induces syntax, or `demo` for the one that is
+            shipped. For --subwords, it must be of the training in the train.json beside it, if there is one.
         input: A file of raw text (.gz or plain); default: standard input.
         subwords: Source sentences in BPE, instead of raw text.
         output: Output: a tree per line; default: standard output. Of --subwords: one JSON object per line;

@@ -1,0 +1,13 @@
+"""Writes a model file with 16-bit weights as the one that is shipped as `demo`: `make demo-model`."""
+
+import sys
+from pathlib import Path
+
+from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.translation.model_file import DEMO
+
+if __name__ == "__main__":
+    saved = load(Path(sys.argv[1]))
+    weights = saved["model"].items()
+    saved["model"] = {name: value.half() if value.is_floating_point() else value for name, value in weights}
+    save(DEMO, saved)
