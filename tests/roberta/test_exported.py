@@ -185,7 +185,7 @@ def test_the_example_of_the_docs(weights, tmp_path, monkeypatch, capsys):
     tuned(tmp_path / "best.pt", weights, "cola")
     export(tmp_path / "best.pt", weights, tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[2], {})
+    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8").partition("### RoBERTa")[2], re.S)[0], {})
     assert re.search(r"'label': '[01]', 'score': 0\.\d+", capsys.readouterr().out)
 
 

@@ -162,7 +162,10 @@ def test_translations_become_labels_and_one_step_of_fine_tuning_lowers_their_los
 def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsys):
     export(varied, tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    exec(
+        re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8").partition("### Translation")[2], re.S)[0],
+        {},
+    )
     assert re.fullmatch(r"\['.+', '.+'\]\n", capsys.readouterr().out)
 
 
