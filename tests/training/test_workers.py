@@ -1,21 +1,10 @@
 """The group of data-parallel workers."""
 
 import pytest
-import torch
 
+from spawned import busy, failing
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.workers import start
-
-
-def busy(rank, turn):
-    for _ in range(100):
-        torch.distributed.all_reduce(torch.ones(100_000), async_op=True)
-
-
-def failing(rank, error):
-    if rank == 1:
-        raise error
-    torch.distributed.barrier()
 
 
 @pytest.mark.parametrize("turn", range(3))
