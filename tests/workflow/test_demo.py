@@ -131,7 +131,8 @@ def test_the_beam_reruns_decoding_and_scoring(built, restore):
 def test_a_new_test_text_trains_nothing(built, tmp_path):
     """It makes all text again, and trainings end at once, for theirs has the same bytes."""
     copied = copy.copy(built)
-    copied.folder = tmp_path / "project"
+    copied.folder, copied.loaded = tmp_path / "project", tmp_path / "loaded"
+    copied.loaded.mkdir()
     shutil.copytree(built.folder, copied.folder)
     text = copied.folder / "results/demo/raw/test.de"
     text.write_text(text.read_text().replace("\n", " Ja .\n"))
@@ -326,7 +327,7 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
     assert {rule for rule, _ in built.planned(*partial)} == {"table"}
     built.snakemake(*partial)
     table = (built.folder / "results/tables/demo.md").read_text()
-    assert "[1 of 2]" in table
+    assert "[1 of 2" in table  # and diverged
     assert (
         "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
         "To make what is missing: `snakemake results/tables/demo.md`" in table

@@ -286,7 +286,11 @@ def places(node):
     for name, part in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases"):
             continue
-        for place, one in enumerate(part if isinstance(part, list) else [part]):
+        parts = part if isinstance(part, list) else [part]
+        for place, one in enumerate(parts):
+            following = parts[place + 1] if place + 1 < len(parts) else None
+            if isinstance(one, ast.Assign) and isinstance(following, ast.Raise):
+                continue  # a word of that error
             number = isinstance(one, ast.Constant) and type(one.value) in (int, float)
             if number or type(one) in OPERATORS:
                 yield node, name, place if isinstance(part, list) else None
@@ -302,7 +306,7 @@ def mutated(tree, seed):
         return None
     node, name, place = random.Random(seed).choice(found)
     old = getattr(node, name) if place is None else getattr(node, name)[place]
-    new = ast.Constant(old.value + 1) if isinstance(old, ast.Constant) else OPERATORS[type(old)]()
+    new = ast.Constant(2 * old.value + 1) if isinstance(old, ast.Constant) else OPERATORS[type(old)]()
     if place is None:
         setattr(node, name, new)
     else:
