@@ -30,7 +30,8 @@ PARTS = [
 
 def test_every_part_runs_on_a_cpu_in_a_small_form(built, tmp_path):
     project = copy.copy(built)
-    project.folder = tmp_path / "copy"
+    project.folder, project.loaded = tmp_path / "copy", tmp_path / "loaded"
+    project.loaded.mkdir()
     shutil.copytree(built.folder, project.folder, symlinks=True)
     done = subprocess.run(
         [sys.executable, SCRIPT, "--small", "--output", "gpu"],

@@ -236,7 +236,7 @@ def test_a_target_that_does_not_exist_is_one_line_with_the_nearest(project, word
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("demo/de-fr/grammar/seed1/scores.json", "results/demo/raw/train.fr: no such file, and no rule makes it; rule text needs it"),
+        ("demo/de-fr/grammar/seed1/scores.json", "results/demo/raw/test.fr: no such file, and no rule makes it; rule text needs it"),
         ("demo/de-en/gramar/seed1/score.json", "no rule makes this file; see results/README.md for what there is"),
     ],
 )  # fmt: skip

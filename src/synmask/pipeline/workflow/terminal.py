@@ -293,8 +293,9 @@ def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
 
 def missing_file(text: str) -> str | None:
     """One line for Snakemake's message that no rule makes a target or an input; None for other messages."""
-    if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(\S+)", text, re.S):
-        return f"{found[2]}: no such file, and no rule makes it; rule {found[1]} needs it"
+    if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(.*)", text, re.S):
+        first = min(map(str.strip, found[2].strip().splitlines()))  # Snakemake lists a set
+        return f"{first}: no such file, and no rule makes it; rule {found[1]} needs it"
     found = re.search(r"No rule to produce (\S+) \(", text)
     if found is None:
         return None
