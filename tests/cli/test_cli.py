@@ -129,6 +129,8 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
     [
         (["text", "--name", "x", "--source", "de", "--target", "en", "--splits", "train", "valid", "test", "--source-in", "a", "b", "c",
           "--target-in", "d", "e", "f", "--output", "o", "--settings", "{}"], "a: no such file"),
+        (["settings", "--corpus", "iwslt14", "--direction", "de-en", "--system", "sla"], "systems.sla: guide 'sla' is made for RoBERTa"),
+        (["settings", "--corpus", "iwslt14", "--direction", "de-fr", "--system", "grammar"], "no direction 'de-fr' of iwslt14; did you mean 'de-en'?"),
         (["settings", "--corpus", "demoo", "--direction", "de-en", "--system", "grammar"], "no 'demoo' among the corpora"),
         (["average", "--run", "x", "--data", "y", "--codes", "nowhere", "--vocabulary", "z", "--vocabulary-threshold", "0",
           "--tokenisers", "moses", "moses", "--output", "o"], "nowhere: no such file"),
@@ -161,6 +163,36 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 def test_settings_are_the_workflows():
     done = synmask("settings", "--corpus", "demo", "--direction", "de-en", "--system", "grammar")
     assert done.stdout == SETTINGS + "\n"
+
+
+@pytest.mark.parametrize(
+    ("system", "setting", "row"),
+    [
+        ("grammar", "text.lowercase", "true {config/corpora.yaml}: corpora.iwslt14.text.lowercase"),
+        ("grammar", "training.lr", "0.0005 {config.yaml}: training.lr"),
+        ("grammar", "system.options.bpe_dim", "64 {FILE}, line 2: systems.grammar.options.bpe_dim"),
+        ("grammar", "system.options.layers", "3 {FILE}, line 3: corpora.iwslt14.options.grammar.de-en.layers"),
+        ("grammar", "system.mlm_weight", "0.47 {config.yaml}: training.mlm_weight"),
+        ("grammar", "system.left_pad_source", "false default"),
+        ("grammar", "model.heads", "4 default"),
+        ("grammar-mlm-weight-0.1", "system.mlm_weight", "0.1 {config/sweeps.yaml}: experiments.sweep-mlm-weight-iwslt14.sweep"),
+        ("grammar-mlm-weight-0.1", "system.options.bpe_dim", "64 {FILE}, line 2: systems.grammar.options.bpe_dim"),
+    ],
+)  # fmt: skip
+def test_settings_say_where_each_value_comes_from(tmp_path, monkeypatch, capsys, system, setting, row):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "systems:\n grammar: {options: {bpe_dim: 64}}\n"
+        "corpora: {iwslt14: {options: {grammar: {de-en: {layers: 3}}}}}\n"
+    )
+    monkeypatch.chdir(ROOT)
+    words = ["--corpus", "iwslt14", "--direction", "de-en", "--system", system]
+    with contextlib.suppress(SystemExit):
+        main(["settings", *words, "--configfile", str(file), "--places"])
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    value, place = row.replace("{FILE}", str(file)).split(maxsplit=1)
+    place = re.escape(place).replace(r"\{", "").replace(r"\}", r", line \d+")
+    assert re.fullmatch(rf"{value} +{place}", rows[setting])
 
 
 def test_a_sentence_without_quotes_is_told_to_have_them():

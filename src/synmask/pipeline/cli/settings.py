@@ -1,15 +1,21 @@
 """`synmask settings`; and the configuration for verbs that name targets."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from synmask.pipeline.config.loading import check_named, laid_over
-from synmask.pipeline.config.schema import Config, as_json
+from pydantic import ValidationError
+
+from synmask.pipeline.config.base import nearest
+from synmask.pipeline.config.loading import check_named, inherit, laid_over, origin
+from synmask.pipeline.config.schema import Config, as_json, flat
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.terminal import similar
 
 
-def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path, ...] = ()) -> None:
+def settings(
+    *, corpus: str, direction: str, system: str, configfile: tuple[Path, ...] = (), places: bool = False
+) -> None:
     """Print the settings of a run as JSON, for `train --settings`.
 
     For example: `synmask settings --corpus demo --direction de-en --system grammar`
@@ -19,11 +25,52 @@ def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path
         direction: Source-target.
         system: A system of the configuration.
         configfile: Your own files; each overrides config.yaml and the files before it.
+        places: Print instead each setting, those of the text and of its sub-words, too, with its value and
+            the file, line and key that it comes from.
     """
-    config, _, files = laid_over(configfile)
+    config, values, files = laid_over(configfile)
     check_named(config, files[-1], "corpora", corpus)
     check_named(config, files[-1], "systems", system)
-    print(as_json(config.run_settings(corpus, direction, system)))
+    entry = config.corpora[corpus]
+    if direction not in entry.possible_directions:
+        raise UserError(
+            f"no direction {direction!r} of {corpus}{nearest(direction, entry.possible_directions)}"
+        )
+    try:
+        run = config.run_settings(corpus, direction, system)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"systems.{system}: {reason}") from None
+    if not places:
+        print(as_json(run))
+        return
+    shown = flat({"text": entry.text.plain(), "bpe": entry.bpe.plain(), **run.plain()})
+    rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in shown.items()]
+    name_width, value_width = (max(map(len, column)) for column in zip(*rows, strict=True))
+    values = inherit(values)
+    for name, value in rows:
+        paths = [*_paths(config, corpus, direction, system, name.split("."))]
+        print(f"{name:{name_width}}  {value:{value_width}}  {origin(paths, values)}")
+
+
+def _paths(
+    config: Config, corpus: str, direction: str, system: str, setting: list[str]
+) -> Iterator[tuple[str, ...]]:
+    """The keys that can set a setting of a run; the first that has a value counts."""
+    key = setting[1:] if setting[0] == "system" else setting
+    if key == ["mlm_weight"] and config.systems[system].mlm_weight == "corpus":
+        yield from (("corpora", corpus, "training", *key, direction), ("corpora", corpus, "training", *key))
+        return
+    if key[0] == "options":
+        yield ("corpora", corpus, "options", system, direction, *key[1:])
+    yield ("systems", system, *key)
+    for name, experiment in config.plain_experiments.items():
+        first, *others = experiment.systems
+        if experiment.sweep and system in others:
+            if ".".join(setting) == experiment.sweep.key:
+                yield ("experiments", name, "sweep")
+            yield from _paths(config, corpus, direction, first, setting)
+    yield ("corpora", corpus, *setting)
 
 
 def configured(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:

@@ -17,6 +17,7 @@ from synmask.pipeline.config.yaml_source import place, read_yaml
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
+NO_KEY = object()
 
 COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 # Keys that define a corpus' text; a corpus with a text of its own inherits none of them.
@@ -54,7 +55,7 @@ def load(values: Mapping[str, Any]) -> Config:
     """
     inherited = values
     try:
-        inherited = _inherit(values)
+        inherited = inherit(values)
         config = validated(Config, inherited)
         if not os.path.isfile(config.published):
             raise Fault(("published",), f"{config.published}: no such file")
@@ -71,8 +72,19 @@ def user_error(fault: Fault, values: Mapping[str, Any]) -> UserError:
 
 def set_in(path: Sequence[str], values: Mapping[str, Any]) -> str:
     """Where the value at `path` is set, or inherited from: "`KEY` in FILE, line N"."""
-    where, key = place(path, _inherit(values))
+    where, key = place(path, inherit(values))
     return f"`{key}` in {where}"
+
+
+def origin(paths: Iterable[Sequence[str]], values: Mapping[str, Any]) -> str:
+    """Where the first of these paths that has a value gets it from: "FILE, line N: KEY"; none: "default"."""
+    for path in paths:
+        section: Any = values
+        for key in path:
+            section = section.get(key, NO_KEY) if isinstance(section, Mapping) else NO_KEY
+        if section is not NO_KEY:
+            return ": ".join(place(path, values))
+    return "default"
 
 
 def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
@@ -134,7 +146,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _inherit(values: Mapping[str, Any]) -> dict:
+def inherit(values: Mapping[str, Any]) -> dict:
     """Let each corpus inherit from its `based_on`, and that from the common training and decoding.
 
     Likewise benchmarks, and tasks from their benchmark.
