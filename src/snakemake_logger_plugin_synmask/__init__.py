@@ -9,6 +9,7 @@ logger.
 import getpass
 import os
 import sys
+import tempfile
 import threading
 import traceback
 from contextlib import suppress
@@ -51,8 +52,14 @@ def set_user_and_cache() -> None:
         if os.path.isabs(cache):  # expanduser leaves "~/…" if there is no home folder
             os.makedirs(cache, exist_ok=True)
     if not (os.path.isabs(cache) and os.access(cache, os.W_OK | os.X_OK)):
-        os.environ["XDG_CACHE_HOME"] = os.path.abspath(".snakemake/cache")
-        os.environ.setdefault("MPLCONFIGDIR", os.path.abspath(".snakemake/cache/matplotlib"))
+        cache = os.path.abspath(".snakemake/cache")
+        try:
+            os.makedirs(f"{cache}/matplotlib", exist_ok=True)
+            tempfile.TemporaryFile(dir=cache).close()
+        except OSError as error:
+            sys.exit(f"{cache}: {error.strerror}; snakemake keeps its cache there, since home has no place")
+        os.environ["XDG_CACHE_HOME"] = cache
+        os.environ.setdefault("MPLCONFIGDIR", f"{cache}/matplotlib")
 
 
 class LogHandler(LogHandlerBase):

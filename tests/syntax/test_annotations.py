@@ -1,13 +1,16 @@
 """Annotations of sub-words against slow rules, and their files."""
 
 import json
+import os
 import random
+from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
 
-from synmask.pipeline.files import UserError, write_lines
-from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file
+from synmask.pipeline.files import PatientFile, UserError, write_lines
+from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file, read_mapped
 from synmask.pipeline.syntax.tree import tree_distances
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 
@@ -138,8 +141,22 @@ def test_a_file_and_its_counts(tmp_path):
     with pytest.raises(UserError, match="annotations of another text"):
         Annotations(tmp_path / "a.npy", [*sizes[:-1], 9])
     (tmp_path / "b.npy").write_bytes(b"no array")
-    with pytest.raises(UserError, match=r"b\.npy: damaged"):
-        Annotations(tmp_path / "b.npy", sizes)
+    np.save(tmp_path / "objects.npy", np.array([[None] * 3] * sum(sizes)), allow_pickle=True)
+    for name in ("b.npy", "objects.npy"):
+        with pytest.raises(UserError, match=rf"{name}: damaged"):
+            Annotations(tmp_path / name, sizes)
+
+
+def test_a_read_that_would_block_is_no_damage(tmp_path, monkeypatch):
+    annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **files(tmp_path))
+    calls = count()
+
+    def read(file, buffer):
+        return None if next(calls) % 2 == 0 else os.readv(file.fileno(), [memoryview(buffer)[:7]])
+
+    monkeypatch.setattr(PatientFile, "readinto", lambda file, buffer: file._wait(partial(read, file), buffer))
+    assert read_mapped(tmp_path / "a.npy", "").shape == (sum(len(line.split()) + 1 for line in BPE), 3)
+    assert next(calls) > 2
 
 
 def test_a_failed_parse_is_no_annotation(tmp_path):

@@ -172,6 +172,23 @@ def test_a_project_without_room_is_refused_in_one_line(project):
     assert output == [f"{project.folder}: File too large; snakemake keeps its records and results there"]
 
 
+def test_another_users_records_are_refused_in_one_line(project):
+    project.snakemake("-n", "demo")  # writes config.yaml
+    records = project.folder / ".snakemake/iocache"
+    records.chmod(0o555)
+    limited = ["setpriv", "--bounding-set=-dac_override"] if os.getuid() == 0 else []  # root may write all
+    kwargs = {"cwd": project.folder, "env": project.environment(warm=False), "check": False}
+    done = subprocess.run(
+        [*limited, "snakemake", "-n", "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **kwargs,
+    )
+    message = f"{records}: Permission denied; snakemake keeps its records and results there"
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (1, [message])
+
+
 def test_a_clone_below_a_folder_with_braces_is_refused_in_one_line(new_project):
     """Snakemake would end with a NameError from the format of a path."""
     project = new_project("a{b}")

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -72,7 +73,13 @@ def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch):
     assert "demo_corpus" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert not (project.folder / "~").exists()
-    assert (project.folder / ".snakemake/cache/snakemake").is_dir()
+    cache = project.folder / ".snakemake/cache"
+    assert (cache / "snakemake").is_dir()
+    shutil.rmtree(cache)
+    cache.touch()  # neither here
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, **kwargs)
+    message = f"{cache}: Not a directory; snakemake keeps its cache there, since home has no place\n"
+    assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (1, 2, True), done.stderr
 
 
 def lines_of(output):

@@ -14,7 +14,8 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
 if set("{}") & set(workflow.basedir):  # Snakemake takes what is in braces for a wildcard
     sys.exit(f"{workflow.basedir}: Snakemake cannot run below a folder with braces in its name; rename that")
 os.environ.update(SYNMASK_SOURCE=os.path.abspath("src/synmask"))  # `synmask` in jobs compares, too
-for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
+RECORDS = (f".snakemake/{name}" for name in ("incomplete", "iocache", "locks", "log", "metadata"))
+for folder in filter(os.path.isdir, (".", ".snakemake", *RECORDS, "results")):
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(2**16))

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, raise_unreadable, writing
+from synmask.pipeline.files import UserError, open_to_read, raise_unreadable, writing
 from synmask.pipeline.roberta.weights import Weights
+from synmask.pipeline.syntax.annotations import read_mapped
 
 COLUMNS = 4  # of the syntax
 NO_POSITION = -1
@@ -59,7 +60,7 @@ def read_encoded(path: Path) -> Encoded:
         UserError: missing or damaged.
     """
     try:
-        with np.load(path) as arrays:
+        with open_to_read(path) as handle, np.load(handle) as arrays:
             encoded = Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
         kinds = [array.dtype.kind for array in vars(encoded).values()]
         if kinds != ["i", "i", "f"] or any(array.ndim != 1 for array in vars(encoded).values()):
@@ -86,14 +87,8 @@ def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
         UserError: missing, damaged, or of other examples.
     """
     path = syntax_file(part)
-    try:
-        table = np.load(path, mmap_mode="r")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; annotate the task again") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise_unreadable(path, error)
-        raise UserError(f"{path}: damaged ({error}); annotate the task again") from None
-    if getattr(table, "shape", None) != (len(encoded.tokens), COLUMNS):
+    table = read_mapped(path, "annotate the task again")
+    if table.shape != (len(encoded.tokens), COLUMNS):
         raise UserError(f"{path}: annotations of other examples; annotate the task again")
     return table
 

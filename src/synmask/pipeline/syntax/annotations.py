@@ -12,7 +12,14 @@ from typing import IO
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, all_writing, json_text, raise_unreadable, read_lines
+from synmask.pipeline.files import (
+    UserError,
+    all_writing,
+    json_text,
+    open_to_read,
+    raise_unreadable,
+    read_lines,
+)
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
@@ -98,6 +105,26 @@ def _write_header(handle: IO[bytes], rows: int) -> None:
     np.lib.format.write_array_header_1_0(handle, header)
 
 
+def read_mapped(path: Path, advice: str) -> np.ndarray:
+    """The whole numbers in an .npy file, memory-mapped.
+
+    Raises:
+        UserError: no such file, or a damaged one; the message ends with `advice`.
+    """
+    try:
+        with open_to_read(path) as handle:
+            np.lib.format.read_magic(handle)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(handle)
+            if dtype.kind != "i":
+                raise ValueError(f"numbers of type {dtype}")
+            return np.memmap(handle, dtype, "r", handle.tell(), shape)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; {advice}") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise_unreadable(path, error)
+        raise UserError(f"{path}: damaged ({error}); {advice}") from None
+
+
 class Annotations(Sequence):
     """The annotations of a split, one (n, 3) array per sentence, memory-mapped.
 
@@ -110,15 +137,9 @@ class Annotations(Sequence):
     """
 
     def __init__(self, path: Path, sizes: Sequence[int] | np.ndarray) -> None:
-        try:
-            self.table = np.load(path, mmap_mode="r")
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file; annotate the text again") from None
-        except (OSError, ValueError, EOFError) as error:
-            raise_unreadable(path, error)
-            raise UserError(f"{path}: damaged ({error}); annotate the text again") from None
+        self.table = read_mapped(path, "annotate the text again")
         self.ends = np.cumsum(sizes)
-        if getattr(self.table, "shape", None) != (self.ends[-1] if len(self.ends) else 0, 3):
+        if self.table.shape != (self.ends[-1] if len(self.ends) else 0, 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")
 
     def __len__(self) -> int:
