@@ -257,8 +257,7 @@ def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatc
     assert [*text_lines(configuration(partial(own, max_ratio=9)), ["mine"])] == []
 
 
-def test_a_sample_is_of_the_whole_text(monkeypatch):
-    monkeypatch.setattr(plan, "SAMPLED", 100)
-    chosen = [int(source) for source, _ in plan._sample((str(number), "") for number in range(10_000))]
+def test_a_sample_is_of_the_whole_text():
+    chosen = [int(source) for source, _ in plan.sample(((str(number), "") for number in range(10_000)), 100)]
     assert len({*chosen}) == 100
     assert 4000 < sum(chosen) / 100 < 6000

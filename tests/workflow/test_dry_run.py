@@ -397,3 +397,13 @@ def test_what_is_planned_is_the_list_of_runs(project):
     tables = {name for target in targets for part in parts(config, target) for name in part}
     planned = {out.split(",")[0] for rule, out in jobs if rule == "table"}
     assert planned == {table_file(name) for name in tables}
+
+
+def test_a_new_corpus_can_be_planned(project):
+    for language in ("fr", "en"):
+        lines = "".join(f"{language} {number}\n" for number in range(500))
+        (project.folder / f"mine.{language}").write_text(lines)
+    project.snakemake("-n", "demo")  # writes config.yaml
+    project.synmask("new-corpus", "talks", "--files", "mine.fr", "mine.en")
+    files = [files for _, files in project.planned("talks")]
+    assert any("results/tables/talks-scores.md" in each for each in files)

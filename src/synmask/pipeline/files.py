@@ -345,7 +345,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     try:
-        with _unpacked(path) as handle:
+        with unpacked(path) as handle:
             for number, line in enumerate(handle, start=1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield text.removesuffix("\n").removesuffix("\r")
@@ -365,7 +365,7 @@ def line_key(text: str) -> str:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
     try:
         with _open_to_unpack(path) as handle:
             if path.suffix == ".gz":
@@ -509,5 +509,5 @@ def sha256(path: str | Path) -> str:
 
 def text_sha256(path: Path) -> str:
     """`sha256` of the text that was written: unpacked, if the name ends in .gz."""
-    with _unpacked(path) as handle:
+    with unpacked(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -7,6 +7,7 @@ A verb's module is imported when it runs; what it imports is the code behind the
 PEOPLE = {
     "plan": "cli.plan:plan",
     "doctor": "cli.doctor:doctor",
+    "new-corpus": "cli.new_corpus:new_corpus",
     "translate": "cli.translate:translate",
     "tree": "cli.trees:tree",
     "parse": "translation.parse:parse",

@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -20,6 +20,7 @@ from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
+from synmask.pipeline.config.sections import Text
 from synmask.pipeline.display import aligned
 from synmask.pipeline.files import read_pairs
 from synmask.pipeline.paths import below_results
@@ -141,26 +142,31 @@ def text_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         files = [data.raw_files(corpus, "train", language) for language in languages]
         if {*tokenisers} & {*EXTERNAL} or not all(map(os.path.exists, chain(*files))):
             continue
-        sides = zip(*_sample(chain.from_iterable(map(read_pairs, *files))), strict=True)
-        tokens = (
-            tokenise(lines, language, tokeniser=tokeniser)
-            for lines, language, tokeniser in zip(sides, languages, tokenisers, strict=True)
-        )
-        fates: Counter[str] = Counter()
-        for _ in clean(zip(*tokens, strict=True), text, fates):
-            pass
+        fates = fates_of(sample(chain.from_iterable(map(read_pairs, *files)), SAMPLED), languages, text)
         if words := dropped(fates):
             advice = to_keep_more(corpus, fates)
             yield f"WARNING    {corpus}/{source}-{target}: in a sample {words}; {advice}"
 
 
-def _sample(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Up to SAMPLED of the pairs, each with the same probability."""
+def fates_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: Text) -> Counter[str]:
+    """Raw pairs, counted by their fate in `clean`; no tokeniser may be an external program."""
+    tokens = (
+        tokenise(lines, language, tokeniser=text.tokeniser_of(language))
+        for lines, language in zip(zip(*pairs, strict=True), languages, strict=True)
+    )
+    fates: Counter[str] = Counter()
+    for _ in clean(zip(*tokens, strict=True), text, fates):
+        pass
+    return fates
+
+
+def sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]:
+    """Up to `size` of the pairs, each with the same probability."""
     draw, chosen = random.Random(1), []
     for number, pair in enumerate(pairs):
-        if number < SAMPLED:
+        if number < size:
             chosen.append(pair)
-        elif (place := draw.randrange(number + 1)) < SAMPLED:
+        elif (place := draw.randrange(number + 1)) < size:
             chosen[place] = pair
     return chosen
 

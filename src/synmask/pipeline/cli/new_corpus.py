@@ -1,0 +1,262 @@
+"""`synmask new-corpus`: from a user's files to a corpus, an experiment and a table of the configuration."""
+
+import os
+import random
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from synmask.pipeline import languages as codes
+from synmask.pipeline.cli.plan import SAMPLED, fates_of, sample
+from synmask.pipeline.config.base import EXTERNAL, Language, Name
+from synmask.pipeline.config.loading import laid_over
+from synmask.pipeline.config.sections import SPLITS, Text
+from synmask.pipeline.corpora.bilingual import Pair, read_tmx, read_tsv
+from synmask.pipeline.files import UserError, all_writing, read_pairs
+
+Reader = Callable[[], Iterable[Pair]]
+LEAST = 500  # different pairs of a text that is split; valid and test get a tenth each
+MOST_HELD_OUT = 1000  # pairs of each
+RATIOS = (1.5, 2.0, 3.0, 4.5, 9.0)  # limits of the length ratio; the first is the default
+NO_LANGUAGES = {
+    "bpe",
+    "doc",
+    "raw",
+    "src",
+    "tgt",
+    "trg",
+    "txt",
+}  # ends of file names, although ISO 639 has some
+DROPPED = 0.02  # share of the training pairs that the limit may drop
+TINY, SMALL = (
+    20_000,
+    100_000,
+)  # training pairs below which models are as small as the demo's, multi30k-small's
+SEEN = 60_000  # training pairs that a tiny model sees
+ENTRY = """\
+# yaml-language-server: $schema=schema.json
+# Written by `{command}`; yours to change.
+# docs/configuration.md explains each key, docs/extending.md what to add.
+corpora:
+  {name}:
+    languages: [{sides}]  # {names}
+    # {splits}
+    # {shared}
+    files: {{train: {files[0]}, valid: {files[1]}, test: {files[2]}}}
+    pairs: {{train: {pairs[0]}, valid: {pairs[1]}, test: {pairs[2]}}}
+    text:
+      tokeniser: {{{tokenisers}}}  # {why}
+      max_ratio: {ratio}  # {why_ratio}
+{sizes}
+experiments:
+  {name}:
+    title: "{name}"
+    corpus: {name}
+    directions: [{direction}]
+    systems: [transformer, grammar]  # the first is the baseline; config/systems.yaml has all
+    seeds: [1, 2]  # more seeds tell small differences apart
+tables:
+  {name}-scores:
+    title: "{name}: scores of the test set"
+    experiments: [{name}]
+    metrics: [sacrebleu, chrf]
+"""
+BASED = """\
+    based_on: {base}  # the sizes of model and training that suit {size} pairs, on a laptop, too
+    trees: null  # `corenlp` parses some languages, for pictures of trees (docs/parsing.md)
+    bpe: {{merges: {merges}}}
+"""
+OF_PAPER = """\
+    bpe: {merges: 10000}
+    # the model and its training are the paper's; for a laptop: `based_on: multi30k-small` and `trees: null`
+"""
+
+
+def new_corpus(
+    name: Name,
+    /,
+    *,
+    files: tuple[Path, ...] = (),
+    tsv: Path | None = None,
+    tmx: Path | None = None,
+    languages: tuple[Language, ...] = (),
+) -> None:
+    """Make a corpus of your text: its entry in the configuration, an experiment and a table.
+
+    For example: `synmask new-corpus talks --files train.ja train.en`
+
+    The text goes to data/NAME/, the entry, with a reason for each choice, to config/NAME.yaml. Validation
+    and test set are drawn at random, unless they are given, too.
+
+    Args:
+        name: Name of the corpus and its experiment.
+        files: Two aligned files, source and target, plain or .gz, one sentence per line; or six: train,
+            valid, test.
+        tsv: Instead: tab-separated values, in two columns, or with the languages in the first line.
+        tmx: Instead: a translation memory.
+        languages: Source and target; default: what the names of FILES end in.
+
+    Raises:
+        UserError: the name is in use; a file cannot be read; sides differ in length; there are too few pairs,
+            or a language is not known. Nothing is written then.
+    """
+    config, _, _ = laid_over(())
+    entry, folder = Path("config", f"{name}.yaml"), Path(config.data_dir, name)
+    sides, readers, command = _readers(files, tsv, tmx, languages)
+    places = [folder / f"{split}.{side}" for split in SPLITS for side in sides]
+    _check_free(name, [*config.corpora, *config.named_targets], [entry, *places])
+    try:
+        with all_writing([*places, entry]) as (*texts, handle):
+            drawn = sample((pair for pair in _tidy(readers[0]) if all(pair)), 10 * MOST_HELD_OUT)
+            random.Random(1).shuffle(drawn)
+            if not drawn:
+                raise UserError(f"{name}: no pairs of sentences in these files")
+            facts = _write(readers, drawn, texts)
+            values = facts | _choices(sides, drawn, facts["pairs"][0])
+            stems = [f'"{folder}/{split}.{{language}}"' for split in SPLITS]
+            command = f"synmask new-corpus {name} {command}"
+            handle.write(ENTRY.format(name=name, files=stems, command=command, **values))
+            handle.flush()
+            laid_over([Path(handle.name)])
+    except BaseException:
+        with suppress(OSError):  # it has other files
+            os.removedirs(folder)
+        raise
+    print(entry.read_text(encoding="utf-8"))
+    print(f"This is {entry}. Next:\n  synmask doctor {name}\n  synmask plan {name}\n  snakemake {name}")
+
+
+def _check_free(name: str, names: Iterable[str], paths: Iterable[Path]) -> None:
+    workflow = (
+        path.read_text(encoding="utf-8") for path in (Path("Snakefile"), *Path("workflow/rules").iterdir())
+    )
+    rules = re.findall(r"^ *rule (\w+):", "".join(workflow), re.M)
+    if {name, f"{name}-scores"} & {*names, *rules}:
+        raise UserError(f"{name}: the project has this name already; take another")
+    if taken := [path for path in paths if path.exists()]:
+        raise UserError(f"{taken[0]}: exists already; take another name than {name!r}, or move the file")
+
+
+def _readers(
+    files: Sequence[Path], tsv: Path | None, tmx: Path | None, languages: Sequence[str]
+) -> tuple[Sequence[str], list[Reader], str]:
+    """The languages; what reads the pairs of the whole text, or of train, valid and test; the options."""
+    if [bool(files), bool(tsv), bool(tmx)].count(True) != 1 or len(files) not in (0, 2, 6):
+        raise UserError(
+            "give --files SOURCE TARGET (or six files: train, valid, test), --tsv FILE or --tmx FILE"
+        )
+    sides = languages or [*map(_language_of, files[:2])]
+    if len(sides) != 2 or sides[0] == sides[1]:
+        raise UserError("give two languages, source and target, such as --languages ja en")
+    kind, paths = next(
+        (kind, paths) for kind, paths in (("files", files), ("tsv", [tsv]), ("tmx", [tmx])) if any(paths)
+    )
+    options = f"--{kind} {shlex.join(map(str, paths))}" + f" --languages {' '.join(sides)}" * bool(languages)
+    if files:
+        return (
+            sides,
+            [partial(read_pairs, *pair) for pair in zip(files[::2], files[1::2], strict=True)],
+            options,
+        )
+    return sides, [partial(read_tsv, tsv, sides) if tsv else partial(read_tmx, tmx, sides)], options
+
+
+def _language_of(path: Path) -> str:
+    """The language that a file's name ends in."""
+    code = path.name.removesuffix(".gz").rpartition(".")[2]
+    if code in NO_LANGUAGES or not re.fullmatch(codes.LANGUAGE, code) or not codes.valid(code):
+        raise UserError(
+            f"{path}: its name does not end in a language, as train.ja does; give --languages, too"
+        )
+    return code
+
+
+def _tidy(read: Reader) -> Iterator[Pair]:
+    for source, target in read():
+        yield " ".join(source.split()), " ".join(target.split())
+
+
+def _write(readers: Sequence[Reader], drawn: Sequence[Pair], texts: Sequence[IO]) -> dict[str, Any]:
+    """Write train, valid and test, both sides of each → what the entry says of them.
+
+    Args:
+        drawn: pairs of the first reader's text, in random order.
+    """
+    whole, *others = readers
+    held_out, apart = [[*_tidy(read)] for read in others], frozenset()
+    if not others:
+        different = [*dict.fromkeys(drawn)]
+        if len(different) < LEAST:
+            advice = f"give {LEAST:,} or more, or files for valid and test, too"
+            raise UserError(f"{len(different):,} different pairs are too few to be split; {advice}")
+        size = len(different) // 10
+        held_out = [different[:size], different[size : 2 * size]]
+        apart = frozenset(different[: 2 * size])
+    tested, trained, counts = {source for source, _ in held_out[1]}, set(), Counter()
+    for pair in _tidy(whole):
+        counts[pair not in apart] += 1
+        if pair not in apart:
+            _print(pair, texts[:2])
+            trained |= {pair[0]} & tested
+    for place, pairs in enumerate(held_out, start=1):
+        for pair in pairs:
+            _print(pair, texts[2 * place :])
+    splits = "train, valid and test are as they were given"
+    if not others:
+        copies = counts[False] - len(apart)
+        splits = (
+            f"valid and test were drawn at random; {copies:,} copies of their pairs were left out of train"
+        )
+    sizes = [counts[True], *map(len, held_out)]
+    if 0 in sizes:
+        raise UserError(f"no pairs of sentences for {SPLITS[sizes.index(0)]}; give files that have some")
+    shared = sum(source in trained for source, _ in held_out[1])
+    return {
+        "pairs": sizes,
+        "splits": splits,
+        "shared": f"{shared:,} of the {len(held_out[1]):,} test sentences are in train, too",
+    }
+
+
+def _print(pair: Pair, texts: Sequence[IO]) -> None:
+    for line, text in zip(pair, texts, strict=False):
+        text.write(f"{line}\n")
+
+
+def _choices(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[str, Any]:
+    """Tokenisers, the limit of the length ratio, and sizes: what the entry says of them."""
+    tokenisers = {side: ("moses", "the default") for side in sides}
+    text = Text(tokeniser={side: tokeniser for side, (tokeniser, _) in tokenisers.items()})
+    ratio, dropped = RATIOS[0], {}
+    if not {*text.tokeniser.values()} & {*EXTERNAL}:
+        for ratio in RATIOS:
+            limited = text.model_copy(update={"max_ratio": ratio})
+            fates = fates_of(drawn[:SAMPLED], sides, limited)
+            dropped[ratio] = fates["ratio"] / sum(fates.values())
+            if dropped[ratio] <= DROPPED:
+                break
+    why_ratio = ", ".join(f"{limit:g} drops {share:.1%}" for limit, share in dropped.items())
+    sizes = OF_PAPER
+    if pairs < SMALL:
+        base, merges = ("demo", 2000) if pairs < TINY else ("multi30k-small", 6000)
+        sizes = BASED.format(base=base, size=f"{pairs:,}", merges=merges)
+    if pairs < TINY:
+        epochs = max(5, min(30, SEEN // pairs))
+        sizes += (
+            f"    training: {{max_epochs: {epochs}}}  # a first table in minutes; more give better scores\n"
+        )
+    return {
+        "sides": ", ".join(sides),
+        "names": ", ".join(map(codes.name, sides)),
+        "direction": "-".join(sides),
+        "tokenisers": ", ".join(f"{side}: {tokeniser}" for side, (tokeniser, _) in tokenisers.items()),
+        "why": "; ".join(f"{side}: {why}" for side, (_, why) in tokenisers.items()),
+        "ratio": f"{ratio:g}",
+        "why_ratio": f"of the lengths of the sides: {why_ratio or 'the default'}",
+        "sizes": sizes.rstrip(),
+    }

@@ -1,0 +1,73 @@
+"""Bilingual files: tab-separated values (TSV) and translation memories (TMX)."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from synmask.pipeline.files import UserError, read_lines, unpacked
+from synmask.pipeline.languages import known_as
+
+Pair = tuple[str, str]
+LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+CODES = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment that hold a program's codes, not text
+
+
+def read_tsv(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
+    """The pairs of a file of tab-separated values: its two columns, or those that its first line names.
+
+    Raises:
+        UserError: the file cannot be read, or a line does not have these columns.
+    """
+    columns = [0, 1]
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = line.split("\t")
+        if number == 1 and {*languages} <= {*cells}:
+            columns, width = [*map(cells.index, languages)], len(cells)
+            continue
+        if number == 1:
+            width = 2
+        if len(cells) != width:
+            advice = f"name the columns in a first line, two of them {' and '.join(languages)}"
+            raise UserError(f"{path}, line {number}: {len(cells)} columns, not {width}; {advice}")
+        yield tuple(cells[column] for column in columns)
+
+
+def read_tmx(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
+    """The pairs of a translation memory (TMX 1.4, .gz or plain): of each unit that has both languages.
+
+    Raises:
+        UserError: the file cannot be read or is not XML, or no unit has both.
+    """
+    others: set[str] = set()
+    count = 0
+    try:
+        with unpacked(path) as file:
+            for _, unit in ElementTree.iterparse(file):
+                if unit.tag != "tu":
+                    continue
+                sides: dict[str, str] = {}
+                for variant in unit.iterfind("tuv"):
+                    code = variant.get(LANG) or variant.get("lang") or "und"
+                    others.add(code)
+                    if (segment := variant.find("seg")) is not None:
+                        sides.setdefault(known_as(code, languages), "".join(_text(segment)))
+                unit.clear()
+                if {*languages} <= {*sides}:
+                    count += 1
+                    yield tuple(sides[language] for language in languages)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ElementTree.ParseError, ValueError) as error:  # the latter: a code of no language
+        raise UserError(f"{path}: not TMX ({error})") from None
+    if not count:
+        known = ", ".join(sorted(others)) or "none"
+        raise UserError(f"{path}: no unit has {' and '.join(languages)}; its languages: {known}")
+
+
+def _text(element: ElementTree.Element) -> Iterator[str]:
+    """The text of a segment, without a program's codes."""
+    if element.tag not in CODES:
+        yield element.text or ""
+        for inner in element:
+            yield from _text(inner)
+            yield inner.tail or ""
