@@ -20,7 +20,7 @@ from pathlib import Path
 
 LOADED = (
     "snakemake.cli", "snakemake.profiles", "snakemake.report.html_reporter", "rich.live", "yte", "requests", "smart_open",
-    "torch", "pandas", "scipy.stats", "matplotlib.pyplot", "sacrebleu.metrics", "sacremoses", "cyclopts",
+    "torch", "pandas", "scipy.stats", "matplotlib.pyplot", "sacrebleu.metrics", "sacremoses", "cyclopts", "langcodes",
     "synmask.pipeline.training",  # for fairseq
 )  # fmt: skip
 PROGRAMS = {"snakemake": "snakemake.cli", "synmask": "synmask.__main__"}

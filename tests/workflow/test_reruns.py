@@ -123,9 +123,7 @@ def accepted(copy, edit):
 
     def edit_copy(project):
         copy(project)
-        assert "no record of settings and code" in project.snakemake("-n", *TARGETS).output
         project.snakemake(*TARGETS, "--forceall", "--touch")
-        assert "Nothing to be done" in project.snakemake("-n", *TARGETS).output
         edit(project)
 
     return edit_copy
@@ -237,6 +235,11 @@ EDITS = {
     "a copy by `tar`, accepted; then `corpora.demo.bpe.merges`": accepted(packed, set_to(200, "corpora", "demo", "bpe", "merges")),
     "a lost `.snakemake`, accepted; then an option of the system `grammar`": accepted(lost, set_to(7, "systems", "grammar", "options", "conv_kernel")),
 }  # fmt: skip
+NOTHING = ("none", 0, 0)
+HIDING = (
+    "a fresh clone with a copy of `results/`",
+    "all code, then `snakemake --forceall --touch`",
+)  # other edits
 
 
 def rows():
@@ -280,13 +283,14 @@ def done(new_project):
     return project
 
 
-def planned(done, folder, edit):
-    """The plan after an edit of a copy: as a row of the table has it."""
+def planned(done, folder, *edits):
+    """The plan after edits of a copy: as a row of the table has it."""
     project = copy.copy(done)
     project.config = copy.deepcopy(done.config)
     project.folder = folder / "project"
     shutil.copytree(done.folder, project.folder)
-    edit(project)
+    for edit in edits:
+        edit(project)
     printed = project.snakemake("-n", *TARGETS).output
     shutil.rmtree(project.folder)
     reasons = Counter()
@@ -303,13 +307,17 @@ def planned(done, folder, edit):
 
 @pytest.fixture(scope="module")
 def plans(done, tmp_path_factory):
-    """Edit → its plan; two at a time."""
+    """Edit → its plan; two at a time. What reruns nothing all together is planned but once."""
+    idle = [name for name, row in rows() if row == NOTHING and name in EDITS and name not in HIDING]
+    if planned(done, tmp_path_factory.mktemp("idle"), *(EDITS[name] for name in idle)) != NOTHING:
+        idle = []
     with ThreadPoolExecutor(2) as pool:
-        found = {
+        plans = {
             name: pool.submit(planned, done, tmp_path_factory.mktemp("edit"), edit)
             for name, edit in EDITS.items()
+            if name not in idle
         }
-        return {name: plan.result() for name, plan in found.items()}
+        return dict.fromkeys(idle, NOTHING) | {name: plan.result() for name, plan in plans.items()}
 
 
 def test_each_edit_has_a_row():
