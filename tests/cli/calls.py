@@ -87,6 +87,7 @@ parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
 parseval --gold IN/raw/valid.de.trees --predicted IN/RUN/trees.jsonl --heads IN/raw/valid.de.heads --output OUT/RUN/parse.json --counts OUT/RUN/parse_counts.json
 score IN/RUN/hypothesis.valid.txt IN/raw/valid.en --language en
 score-run --run IN/RUN --splits test valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --pairs IN/pairs.json
+measure --run IN/RUN --metric ter --sources IN/raw/valid.de --references IN/raw/valid.en
 translate --model IN/RUN/average.pt --beam 2 --threads 1
 translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."

@@ -69,6 +69,23 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
         assert f"<li>{line}</li>" in page
 
 
+def test_another_metric_takes_the_place_of_bleu(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (files / "compared.py").write_text(
+        "def words(hypotheses, references, sources): return [len(h.split()) for h in hypotheses]"
+    )
+    systems = [("Base", "base.1", "base.2"), ("Ours", "ours.1", "ours.2")]
+    compare(files, *systems, output=files / "out", metric="compared.words")
+    _, ours = csv.DictReader((files / "out.csv").read_text().splitlines())
+    counts = [len(line.split()) for step in (7, 9) for line in spoilt(step)]
+    assert ours["compared.words"] == f"{sum(counts) / len(counts):.2f}"
+    assert float(ours["difference"]) > 0
+    assert "compared.words: the mean over all segments" in capsys.readouterr().out
+    compare(files, *systems, metric="ter")
+    assert "difference: of TER from Base's" in capsys.readouterr().out
+
+
 def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
     systems = [("Base", "base.1"), ("<Ours>", "ours.1")]
     compare(files, *systems, output=files / "out", source=files / "base.2", train=files / "base.2")

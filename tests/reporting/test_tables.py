@@ -385,6 +385,35 @@ def test_a_full_disk_leaves_all_files_as_they_were(run, table, tmp_path, monkeyp
     assert {path: path.read_bytes() for path in (tmp_path / "tables").iterdir()} == before
 
 
+def test_ter_and_a_function_of_the_users_stand_in_files_of_their_own(run, table):
+    scores = [run(system, seed, 30.0, right=5) for system in ("transformer", "grammar") for seed in (1, 2, 3)]
+
+    def measured(metric, *values, signature="signature"):
+        for path, value in zip(scores, values, strict=True):
+            counts = [[value + place % 3 for place in range(40)], [1] * 40]
+            found = {"score": sum(counts[0]) / 40, "signature": signature, "counts": counts}
+            path.with_name(f"metric.{metric}.json").write_text(json.dumps(found))
+
+    measured("ter", 60, 61, 62, 40, 41, 42)
+    measured("mine.f", 60, 61, 62, 40, 41, 42, signature="mine")
+    spec = spec_of(["transformer", "grammar"], metrics=("ter", "mine.f"))
+    rows, runs, lines = table(spec, scores)
+    best = {(row["metric"], row["system"]) for row in rows if row["best"] == "True"}
+    assert best == {("ter", "grammar"), ("mine.f", "transformer")}  # the lowest, the highest
+    assert cells(lines, "Grammar") == ["**41.98 ± 1.00‡**", "41.98 ± 1.00‡"]
+    assert float(runs[-1]["ter"]) == 42 + 39 / 40
+    assert "TER: signature." in lines
+    assert "mine.f: mine." in lines
+    scores[0].with_name("metric.ter.json").unlink()
+    rows, _, lines = table(spec, scores)
+    assert [row["seeds"] for row in rows] == ["2", "3", "3", "3"]
+    assert "No finite score, so left out of the means: Transformer demo De→En (seed 1)." in lines
+    measured("ter", *[60] * 6, signature="other")
+    scores[0].with_name("metric.ter.json").write_text('{"score": 1, "signature": "s", "counts": [[1], [1]]}')
+    with pytest.raises(UserError, match=r"signature_ter differ between .*make the older run again"):
+        table(spec, scores)
+
+
 def test_other_signatures_in_one_column_are_refused_in_two_they_are_both_named(run, table):
     lower = SIGNATURES | {"bleu_tokenised": "case:lc|tok:none"}
     spec = spec_of(["a"], directions=["de-en", "en-de"])

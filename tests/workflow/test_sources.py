@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -481,6 +482,23 @@ def test_the_steps_of_the_demo_enter_their_sources_alone(built, check_loaded):
 def test_the_steps_of_the_demo_read_what_their_rules_name(built, check_read):
     verbs = check_read(built, "results/report.html")
     assert verbs >= {"train", "average", "decode", "parse", "score-run", "table", "report"}
+
+
+def test_the_code_of_a_metric_of_the_users_counts(tmp_path, monkeypatch, jobs):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "src").symlink_to(PROJECT / "src")
+
+    def now(code, metric="counted.f"):
+        (tmp_path / "counted.py").write_text(code)
+        workflow.sources.checksum.cache_clear()
+        return jobs(Wildcards(fromdict={"metric": metric})).function()
+
+    first = now("def f(h, r, s):\n    return [1]\n")
+    assert now("from . import x\ndef f(h, r, s):\n    return [1]\n") != first
+    assert now("def f(h: list, r, s):\n    # one\n    return [ 1 ]\n") == first
+    assert now("def f(h, r, s):\n    return [2]\n") != first
+    assert now("", metric="ter") == ""
 
 
 def test_the_users_own_files_count_by_their_content(tmp_path):

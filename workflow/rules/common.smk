@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 
-from synmask.pipeline.config.base import merge
+from synmask.pipeline.config.base import FUNCTION, merge
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
 from synmask.pipeline.config.sections import DEMO_LANGUAGES, SPLITS
@@ -77,6 +77,7 @@ wildcard_constraints:
     task=any_of({task for entry in CONFIG.benchmarks.values() for task in entry.tasks}),
     part="[a-z_]+",
     number="((dev|test)-)?[0-9]+",
+    metric=f"ter|{FUNCTION}",
 
 
 def run(wildcards):

@@ -56,3 +56,28 @@ rule score:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"
         " --pairs {input.pairs:q} 2> {log:q}"
+
+
+rule measure:
+    input:
+        hypotheses=rules.decode.output,
+        record=RUN / "train.json",
+        sources=PAIR / "text/test.{source}",
+        references=PAIR / "text/test.{target}",
+    output:
+        RUN / "metric.{metric}.json",
+    log:
+        RUN / "logs/measure.{metric}.{source}-{target}.log",
+    group:
+        "evaluate"
+    threads: resource("threads")
+    resources:
+        **USING,
+    params:
+        code=code("measure"),
+        function=lambda w: run(w).function(),
+        run=subpath(output[0], parent=True),
+        lowercase=lambda w: run(w).lowercase(),
+    shell:
+        "synmask measure --run {params.run:q} --metric {wildcards.metric} --sources {input.sources:q}"
+        " --references {input.references:q} {params.lowercase} --gpus {resources.gpu} 2> {log:q}"

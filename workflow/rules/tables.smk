@@ -7,6 +7,7 @@ rule table:
         parses=lambda w: TARGETS.table_runs(w.table, "parse.json"),
         tasks=lambda w: TARGETS.table_tasks(w.table),
         sentences=lambda w: TARGETS.table_runs(w.table, "sentences.csv"),
+        measured=lambda w: TARGETS.table_measured(w.table),
         published=local(CONFIG.published),
     output:
         shown(TABLES / "{table}.md", "table", "Tables", "{table}", table="{table}"),

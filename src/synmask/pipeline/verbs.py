@@ -61,6 +61,7 @@ STEPS = {
     },
     "Tests and tables": {
         "score-run": "evaluation.score_run:score_run",
+        "measure": "evaluation.measure:measure",
         "table": "reporting.tables:write_table",
         "parse-table": "reporting.parse_tables:write_parse_table",
     },

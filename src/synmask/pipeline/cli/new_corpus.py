@@ -64,7 +64,7 @@ tables:
   {name}-scores:
     title: "{name}: scores of the test set"
     experiments: [{name}]
-    metrics: [sacrebleu, chrf]
+    metrics: [sacrebleu, chrf]  # also ter, which takes longer, and functions of yours (docs/tables.md)
 """
 BASED = """\
     based_on: {base}  # the sizes of model and training that suit {size} pairs, on a laptop, too

@@ -202,8 +202,17 @@ Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
-Metric = Literal[Translation, Validation, Parsing, Cost, "glue"]  # GLUE's has published numbers only
-TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics that tables test against the baseline, by counts
+FUNCTION = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
+Function = Annotated[str, matching(FUNCTION, "a function of yours by its dotted name, such as mine.length")]
+Measured = Literal["ter"] | Function  # of the test set, where a table asks for it
+# GLUE's has published numbers only
+Metric = Literal[Translation, "ter", Validation, Parsing, Cost, "glue"] | Function
+TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # tables test these and `Measured` ones against the baseline
+
+
+def is_measured(metric: str) -> bool:
+    """Whether a metric is `Measured`."""
+    return metric == "ter" or "." in metric
 
 
 class Fault(ValueError):

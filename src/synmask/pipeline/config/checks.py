@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from synmask.pipeline.config.base import Fault, at, check_known, looks, sides
 from synmask.pipeline.config.benchmarks import BASELINES
-from synmask.pipeline.config.data_files import DataFiles
+from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.guides import ROBERTAS, options_from
 from synmask.pipeline.config.published import Published, label_of
@@ -161,6 +161,12 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
             check_known((*path, "tasks"), "task", task, config.benchmarks[table.benchmark].tasks)
     for experiment in table.experiments:
         check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+    for place, metric in enumerate(table.metrics):
+        try:
+            if "." in metric:
+                module_file(metric)
+        except ValueError as error:
+            raise Fault((*path, "metrics", place), f"{metric}: {error}") from None
     path, runs = (*path, "systems"), [config.plain_experiments[name].systems for name in table.experiments]
     for system in table.systems:
         check_known(path, "system", system, {**config.systems, **published.systems})

@@ -26,8 +26,8 @@ def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         change: the difference from the baseline.
         diverged: how many of the runs did.
         run: direction or task of the runs; none of an average or of trivial trees.
-        group, head, digits, contest: the heading of the corpus and of the metric; how it is printed; whether
-            the highest is the best.
+        group, head, digits, contest: the heading of the corpus and of the metric; how it is printed; 1 if the
+            highest is the best, -1 if the lowest is.
     """
     frame = pd.DataFrame(cells)
     missing = dict.fromkeys({*OF_CSV, *NUMBERS, "printed", "run"} - {*frame})
@@ -36,11 +36,12 @@ def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def marked(cells: pd.DataFrame) -> pd.DataFrame:
-    """With the highest of each column marked, as printed, of our means and of published numbers; one alone is
-    not the highest."""
+    """With the best of each column marked, as printed, of our means and of published numbers; one alone is
+    not the best."""
     marks = {}
     for value, mark in (("mean", "best"), ("published", "best_published")):
-        pairs = zip(cells[value].where(cells["contest"]), cells["digits"], strict=True)
+        contest = cells["contest"].astype(int)
+        pairs = zip((cells[value] * contest).where(contest != 0), cells["digits"], strict=True)
         printed = pd.Series([round(number, digits) for number, digits in pairs], cells.index, dtype=float)
         columns = printed.groupby([cells[key] for key in COLUMN])
         marks[mark] = printed.eq(columns.transform("max")) & columns.transform("count").gt(1)

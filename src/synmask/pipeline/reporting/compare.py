@@ -3,12 +3,12 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,17 @@ from cyclopts import Parameter
 from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline.arguments import Lowercase
-from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.base import Language, Measured
 from synmask.pipeline.display import pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, words_of
+from synmask.pipeline.evaluation.measure import measured, ratio
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render
+from synmask.pipeline.reporting.metrics import METRICS
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare
@@ -44,16 +46,20 @@ Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option,
 
 @dataclass(frozen=True)
 class System:
-    """A system's translations: of each seed's file its `bleu.COUNTS` by sentence (N, 10), BLEU and chrF."""
+    """A system's translations: of each seed's file its counts by sentence (N, D), score of the metric, chrF.
+
+    The metric follows from sums of counts: BLEU (`bleu.COUNTS`), or one that is `measured`.
+    """
 
     name: str
+    score: Callable[[np.ndarray], np.ndarray]
     counts: list[np.ndarray]
-    bleu: list[float]
+    scores: list[float]
     chrf: list[float]
 
     def of(self, rows: np.ndarray) -> float:
-        """The mean BLEU of some sentences."""
-        return fmean(float(bleu_of_counts(table[rows].sum(axis=0))) for table in self.counts)
+        """The mean score of some sentences."""
+        return fmean(float(self.score(table[rows].sum(axis=0))) for table in self.counts)
 
 
 def compare(
@@ -63,6 +69,7 @@ def compare(
     systems: Systems,
     language: Language = "en",
     lowercase: Lowercase = False,
+    metric: Literal["sacrebleu"] | Measured = "sacrebleu",
     source: Path | None = None,
     train: Path | None = None,
     gain: float = 0.5,
@@ -76,9 +83,11 @@ def compare(
         reference: Reference translations, plain text, one sentence per line.
         systems: A name and the files of its translations, one per seed; again for each system.
         language: The references' language (see `score`).
-        source: The source sentences, for the page.
+        metric: sacrebleu, ter, or a function of yours by its dotted name (docs/tables.md).
+        source: The source sentences, for the page and for a function of yours.
         train: Text in which rare words are counted; default: the references.
-        gain: A difference in BLEU; "needed" is the fewest seeds per side that find it four times out of five.
+        gain: A difference in this metric; "needed" is the fewest seeds per side that find it four times out
+            of five.
         output: A prefix: writes OUTPUT.csv and the page OUTPUT.html, too.
 
     Raises:
@@ -90,13 +99,16 @@ def compare(
     sources = [] if source is None else [source]
     made, references, *rest = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
     translations, kwargs = [made, *rest[: len(others)]], {"language": language, "lowercase": lowercase}
-    read, signatures = _scored(systems, translations, references, **kwargs)
-    rows = _rows(read, gain)
+    label = "BLEU" if metric == "sacrebleu" else METRICS[metric].label
+    read, signatures = _scored(
+        metric, systems, translations, references, rest[-1] if source else None, **kwargs
+    )
+    rows = _rows(read, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
     lines = ([plain(shown(row[0])), *row[1:]] for row in cells)
     print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
-    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()] + _notes(read, gain)
+    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()] + _notes(read, label, gain)
     print("\n".join(notes))
     if output is None:
         return
@@ -111,6 +123,7 @@ def compare(
         systems=[one.name for one in read],
         notes=notes,
         heads=heads,
+        metric=label,
         rows=cells,
         groups=by_group,
         runs=[f"{name} {seed}" for name, seed in runs],
@@ -136,39 +149,51 @@ def _check(systems: Systems) -> None:
 
 
 def _scored(
-    systems: Systems, translations: Iterable[list[str]], references: list[str], language: str, lowercase: bool
+    metric: str,
+    systems: Systems,
+    translations: Iterable[list[str]],
+    references: list[str],
+    sources: list[str] | None,
+    **kwargs: Any,
 ) -> tuple[list[System], dict[str, str]]:
     """The systems with the scores of their translations, in the order of all files; the signatures."""
-    metric, chrf = bleu("sacrebleu", language, lowercase=lowercase), CHRF(lowercase=lowercase)
+    chrf = CHRF(lowercase=kwargs["lowercase"])
     scored, left = [], iter(translations)
     for name, *files in systems:
-        system = System(name, [], [], [])
+        system = System(name, bleu_of_counts if metric == "sacrebleu" else ratio, [], [], [])
         for lines in islice(left, len(files)):
-            system.counts.append(np.array([*_counts(metric, lines, references)]))
-            matches, ngrams, (words, length) = np.split(system.counts[-1].sum(axis=0), [4, 8])
-            system.bleu.append(BLEU.compute_bleu(matches.tolist(), ngrams.tolist(), words, length).score)
+            if metric == "sacrebleu":
+                counts, signature = _counts(lines, references, **kwargs)
+                matches, ngrams, (words, length) = np.split(counts.sum(axis=0), [4, 8])
+                score = BLEU.compute_bleu(matches.tolist(), ngrams.tolist(), words, length).score
+            else:
+                counts, signature = measured(metric, lines, references, sources, **kwargs)
+                score = float(ratio(counts.sum(axis=0)))
+            system.counts.append(counts)
+            system.scores.append(score)
             system.chrf.append(chrf.corpus_score(lines, [references]).score)
         scored.append(system)
-    return scored, {"sacrebleu": str(metric.get_signature()), "chrf": str(chrf.get_signature())}
+    return scored, {metric: signature, "chrf": str(chrf.get_signature())}
 
 
-def _counts(metric: BLEU, lines: Iterable[str], references: Iterable[str]) -> Iterator[list[int]]:
-    """`bleu.COUNTS` of each sentence."""
+def _counts(lines: Sequence[str], references: Sequence[str], **kwargs: Any) -> tuple[np.ndarray, str]:
+    """`bleu.COUNTS` of each sentence (N, 10); BLEU's signature."""
+    metric = bleu("sacrebleu", **kwargs)
     metric.effective_order = True  # else it warns of each sentence; counts do not depend on it
-    for line, reference in zip(lines, references, strict=True):
-        score = metric.sentence_score(line, [reference])
-        yield [*score.counts, *score.totals, score.sys_len, score.ref_len]
+    scores = [metric.sentence_score(*pair) for pair in zip(lines, ([one] for one in references), strict=True)]
     metric.effective_order = False  # for the signature
+    counts = [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
+    return np.array(counts), str(metric.get_signature())
 
 
-def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
+def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, str]]:
     """A row per system; p is corrected for the number of rivals of the first (Holm 1979)."""
     rows = [
         {
             "system": one.name,
-            "seeds": str(len(one.bleu)),
-            "BLEU": f"{fmean(one.bleu):.2f}",
-            "sd": f"{stdev(one.bleu):.2f}" if len(one.bleu) > 1 else "",
+            "seeds": str(len(one.scores)),
+            label: f"{fmean(one.scores):.2f}",
+            "sd": f"{stdev(one.scores):.2f}" if len(one.scores) > 1 else "",
             "chrF": f"{fmean(one.chrf):.2f}",
         }
         for one in systems
@@ -176,13 +201,13 @@ def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
     base, *rivals = systems
     sides = [[[*table.T] for table in one.counts] for one in systems]
     found = [
-        certainty(one.bleu, base.bleu, counts, sides[0], score=bleu_of_counts)
+        certainty(one.scores, base.scores, counts, sides[0], score=base.score)
         for one, counts in zip(rivals, sides[1:], strict=True)
     ]
     corrected = holm([one.p for one in found])
     for row, one, tested, p in zip(rows[1:], rivals, found, corrected, strict=True):
-        size = over_seeds(one.bleu, base.bleu)
-        needed = seeds_needed(one.bleu, base.bleu, gain, LEVEL / len(rivals))
+        size = over_seeds(one.scores, base.scores)
+        needed = seeds_needed(one.scores, base.scores, gain, LEVEL / len(rivals))
         several = math.isfinite(size.low)
         row |= {
             "difference": signed(size.difference),
@@ -195,16 +220,17 @@ def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
     return rows
 
 
-def _notes(systems: Sequence[System], gain: float) -> list[str]:
+def _notes(systems: Sequence[System], label: str, gain: float) -> list[str]:
     """The meaning of the columns of `_rows`."""
     rivals = len(systems) - 1
     corrected = f", corrected for {rivals} systems (Holm)" if rivals > 1 else ""
     return [
-        f"difference: of BLEU from {systems[0].name}'s; its 95% interval is over seeds",
+        f"difference: of {label} from {systems[0].name}'s; its 95% interval is over seeds",
         "p test set: how often chance gives such a difference (paired bootstrap over sentences and seeds)",
         "p seeds: the same by Welch's test over seeds; empty with one seed: p says nothing of others then",
         f"p: the larger of the two{corrected}: judge by it; below {LEVEL}, the difference is significant",
-        f"needed: the fewest seeds per side that find a difference of {gain:g} BLEU four times out of five",
+        "needed: the fewest seeds per side that find "
+        f"a difference of {gain:g} {label} four times out of five",
     ]
 
 

@@ -14,27 +14,37 @@ class Metric(NamedTuple):
     label: str
     digits: int = 2
     scale: float = 1.0
-    contest: bool = True  # the highest is the best
+    contest: int = 1  # the highest is the best; -1: the lowest; 0: neither
     spread: bool = True  # it differs between seeds
 
 
-METRICS = {
-    "bleu_tokenised": Metric("tokenised BLEU"),
-    "sacrebleu": Metric("sacreBLEU"),
-    "chrf": Metric("chrF"),
-    "valid_bleu_tokenised": Metric("validation tokenised BLEU"),
-    "valid_sacrebleu": Metric("validation sacreBLEU"),
-    "valid_chrf": Metric("validation chrF"),
-    "precision": Metric("P"),
-    "recall": Metric("R"),
-    "f1": Metric("F1"),
-    "sentence_f1": Metric("sentence F1"),
-    "parameters": Metric("parameters (M)", 1, 1e-6, contest=False, spread=False),
-    "tokens_per_second": Metric("target tokens/s", 0, contest=False),
-    "device_hours": Metric("device hours", 2, contest=False),
-    "memory": Metric("memory (GiB)", 2, 1 / 1024, contest=False),
-    "glue": Metric("", 1),
-}
+class _Metrics(dict[str, Metric]):
+    """A function of the user's is printed under its own name."""
+
+    def __missing__(self, name: str) -> Metric:
+        return Metric(name)
+
+
+METRICS = _Metrics(
+    {
+        "bleu_tokenised": Metric("tokenised BLEU"),
+        "sacrebleu": Metric("sacreBLEU"),
+        "chrf": Metric("chrF"),
+        "ter": Metric("TER", contest=-1),
+        "valid_bleu_tokenised": Metric("validation tokenised BLEU"),
+        "valid_sacrebleu": Metric("validation sacreBLEU"),
+        "valid_chrf": Metric("validation chrF"),
+        "precision": Metric("P"),
+        "recall": Metric("R"),
+        "f1": Metric("F1"),
+        "sentence_f1": Metric("sentence F1"),
+        "parameters": Metric("parameters (M)", 1, 1e-6, contest=0, spread=False),
+        "tokens_per_second": Metric("target tokens/s", 0, contest=0),
+        "device_hours": Metric("device hours", 2, contest=0),
+        "memory": Metric("memory (GiB)", 2, 1 / 1024, contest=0),
+        "glue": Metric("", 1),
+    }
+)
 PARSE_LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {
     name: name for name in ATTACHMENT
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.config.base import arrow, is_measured
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT
@@ -107,7 +107,7 @@ def _missing(spec: TableSpec, runs: pd.DataFrame) -> str:
 
 
 def _not_finite(spec: TableSpec, runs: pd.DataFrame) -> str:
-    shown = [metric for metric in spec["metrics"] if metric in [*SCORES, *VALID_SCORES]]
+    shown = [m for m in spec["metrics"] if m in [*SCORES, *VALID_SCORES] or is_measured(m)]
     names = (_named(spec, run) for _, run in runs[runs[shown].isna().any(axis=1)].iterrows())
     return _listed("No finite score, so left out of the means", names, "; ")
 
@@ -156,7 +156,7 @@ def _named(spec: TableSpec, runs: pd.Series | pd.DataFrame) -> str:
 def _signatures(spec: TableSpec, runs: pd.DataFrame) -> Iterator[str]:
     """sacreBLEU's signature of each score, with its columns if corpora differ in it."""
     for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in spec["metrics"]):
-        if metric not in SCORES or runs.empty:
+        if f"signature_{metric}" not in runs or runs.empty:
             continue
         signatures = runs.groupby(f"signature_{metric}", sort=False)
         for signature, group in signatures:

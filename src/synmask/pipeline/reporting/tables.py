@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.base import TESTED
+from synmask.pipeline.config.base import TESTED, is_measured
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.published import Published
+from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -77,6 +78,8 @@ def _gather(
         read = results.read_scores(scores)
         results.check_alike(read)
         runs = read[columns]
+        for metric in filter(is_measured, spec["metrics"]):
+            runs = _with_measured(runs, metric)
     if parses:
         runs = runs.merge(results.read_parse_scores(parses, PROTOCOL), on=results.RUN, how="outer")
     if tasks:
@@ -88,6 +91,21 @@ def _gather(
         raise UserError(f"{run}: not in this table; leave the file out")
     runs = runs.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
     return results.averaged(runs, spec["columns"]) if tasks else runs
+
+
+def _with_measured(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The runs with a metric that stands in files of its own, and its signature; NaN for runs without."""
+    paths = {path: measured_file(path, metric) for path in runs["counts"]}
+    found = {path: read_measured(file) for path, file in paths.items() if file.exists()}
+    columns = {metric: "score", f"signature_{metric}": "signature"}
+    runs = runs.assign(
+        **{
+            name: [found[path][key] if path in found else None for path in runs["counts"]]
+            for name, key in columns.items()
+        }
+    )
+    results.check_same(runs[runs[metric].notna()], ["corpus", "direction"], f"signature_{metric}")
+    return runs
 
 
 def _cells(spec: TableSpec, published: Published, runs: pd.DataFrame) -> pd.DataFrame:
@@ -120,7 +138,9 @@ def _cell(
     here = runs[(runs["corpus"] == corpus) & (runs["direction"] == name)]
     ours, theirs = (_scored(here, metric, side) for side in (system, spec["baseline"]))
     values, mean = ours["value"], ours["value"].mean()  # NaN without runs
-    due = metric in TESTED and system != spec["baseline"] and len(ours) and len(theirs)
+    due = (
+        (metric in TESTED or is_measured(metric)) and system != spec["baseline"] and len(ours) and len(theirs)
+    )
     due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
     cell = {
         "corpus": corpus,
@@ -168,7 +188,10 @@ def _test(
     sides = [[counts(metric, path) for path in side["counts"]] for side in (ours, theirs)]
     if any(run is None for side in sides for run in side):
         return None
-    score = partial(of_sums, column["task"]) if column.get("task") else OF_SENTENCES[metric][1]
+    if column.get("task"):
+        score = partial(of_sums, column["task"])
+    else:
+        score = ratio if is_measured(metric) else OF_SENTENCES[metric][1]
     try:
         return compare(ours["value"].tolist(), theirs["value"].tolist(), *sides, score=score)
     except ValueError as error:
@@ -178,6 +201,8 @@ def _test(
 
 def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequence[np.ndarray] | None:
     """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
+    if is_measured(metric):
+        return np.array(read_measured(measured_file(path, metric))["counts"])
     if not path.exists():
         return None
     read_record(path.with_name("scores.json"), [path])

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from synmask.options import GuideOptions
 from synmask.pipeline.config.base import EXTERNAL, sides
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
-from synmask.pipeline.config.data_files import DataFiles
+from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS, Corpus, System
 from synmask.pipeline.config.sizes import number_of_pairs
@@ -18,7 +18,7 @@ from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHT
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.sources import Modules, contents, digest
+from synmask.pipeline.workflow.sources import Modules, contents, digest, digest_of_file
 
 
 class Wildcards(Protocol):
@@ -90,6 +90,11 @@ class Job:
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
         return digest(verb, self.optional_modules(guided=guided))
+
+    def function(self) -> str:
+        """The digest of the file with a metric that is a function of the user's; "" for others."""
+        path = module_file(self.wildcards.metric) if "." in self.wildcards.metric else None
+        return digest_of_file(path) if path else ""
 
     def inputs_checksum(self, *inputs: str | Sequence[str] | None) -> str:
         """A checksum of the user's own files and folders among these inputs.

@@ -73,6 +73,7 @@ BY_NAME = {
     "synmask.guides": "synmask.guides",
     "synmask.options": "synmask.options",
     "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
+    "synmask.pipeline.evaluation.measure": "",  # a user's: `digest_of_file`
 }
 Modules = frozenset[str]  # the optional modules that a job uses
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
@@ -100,6 +101,11 @@ def sources(verb: str, optional: Modules = frozenset()) -> tuple[str, ...]:
 def digest(verb: str, optional: Modules = frozenset()) -> str:
     """A checksum of the names of `sources(verb, optional)` and of what they compute."""
     return _digest({path: checksum(path) for path in sources(verb, optional)})
+
+
+def digest_of_file(path: str) -> str:
+    """The same of a file of the user's, whose imports do not count."""
+    return _digest({path: checksum(path)})
 
 
 @cache  # each file is a source of many steps
@@ -158,6 +164,8 @@ def _files(module: str) -> tuple[str, ...]:
 
 
 def _normal_form(path: Path) -> str:
+    if path.suffix == ".py" and ROOT not in path.parents:  # a user's
+        return normalise.normalise_python(ast.parse(path.read_text(encoding="utf-8")), is_ignored)
     if path.suffix == ".py":
         return _read(path)[1]
     return normalise.normalise_text(path.read_text(encoding="utf-8"), path.suffix)

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any, get_args
 
 from synmask.pipeline import runs
-from synmask.pipeline.config.base import TESTED, Cost, Parsing, Translation, Validation, arrow, sides
+from synmask.pipeline.config.base import (
+    TESTED,
+    Cost,
+    Parsing,
+    Translation,
+    Validation,
+    arrow,
+    is_measured,
+    sides,
+)
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.published import Published, label_of
@@ -263,8 +272,14 @@ class Targets:
 
     def table_runs(self, table: str, name: str) -> list[str]:
         """This file of every run of a table, if the table reads it."""
-        read = {*self.tables[table].metrics} & READ[name]
+        metrics = self.tables[table].metrics
+        read = {*metrics} & READ[name] or (name == "scores.json" and any(map(is_measured, metrics)))
         return self.files(runs.of_columns(self.columns(table)), name) if read else []
+
+    def table_measured(self, table: str) -> list[str]:
+        """The files of metrics that `measure` computes for a table."""
+        names = [f"metric.{metric}.json" for metric in self.tables[table].metrics if is_measured(metric)]
+        return self.files(runs.of_columns(self.columns(table)), *names) if names else []
 
     def table_tasks(self, table: str) -> list[str]:
         """Files that a benchmark's table reads: scores and answers of its runs, scores of its baselines."""

@@ -1,0 +1,150 @@
+"""Metrics that only some tables ask for: TER (by sacreBLEU), and functions of the user's."""
+
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import TER
+
+from synmask.pipeline.arguments import Lowercase, RunFolder, on_gpus
+from synmask.pipeline.config.base import Measured, sides
+from synmask.pipeline.config.data_files import module_file
+from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code
+from synmask.pipeline.files import UserError, write_json
+from synmask.pipeline.record import made, names, read_record, read_run
+
+SPLIT = "test"
+
+
+@on_gpus
+def measure(
+    *, run: RunFolder, metric: Measured, sources: Path, references: Path, lowercase: Lowercase = False
+) -> None:
+    """Score a run's translations of the test set by one more metric: writes RUN/metric.METRIC.json.
+
+    Args:
+        metric: ter, or a function of yours by its dotted name (docs/tables.md).
+        sources: Plain source text.
+        references: Plain reference text.
+    """
+    record = read_run(run, "direction")
+    translations = run / f"hypothesis.{SPLIT}.txt"
+    read_record(translations.with_suffix(".json"), [translations], record)
+    texts = read_texts(translations, references, sources)
+    language = sides(record["direction"])[1]
+    counts, signature = measured(metric, *texts, language=language, lowercase=lowercase)
+    facts = {"metric": metric, "score": float(ratio(counts.sum(axis=0))), "signature": signature}
+    owner = {"run": names(record), "training": record.get("training")}
+    write_json(measured_file(translations, metric), owner | facts | made() | {"counts": counts.T.tolist()})
+
+
+def measured_file(beside: Path, metric: str) -> Path:
+    """The file of a metric in a run's folder, beside another."""
+    return beside.with_name(f"metric.{metric}.json")
+
+
+def read_measured(path: Path) -> dict[str, Any]:
+    """The result of `measure`: "score", "signature", and "counts" (2, N).
+
+    Raises:
+        UserError: no such file, or another run's, or it lacks a key.
+    """
+    found = read_record(path)
+    if missing := {"score", "signature", "counts"} - {*found}:
+        raise UserError(f"{path}: no {min(missing)} in it; delete it and make it again")
+    return found
+
+
+def measured(
+    metric: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[str] | None,
+    *,
+    language: str,
+    lowercase: bool = False,
+) -> tuple[np.ndarray, str]:
+    """Counts (N, 2) of each segment, whose sums' `ratio` is the metric; its signature.
+
+    TER counts edits and words of the reference, a function of the user's its value and 1: the score is the
+    mean.
+
+    Args:
+        sources: None if they are not known.
+        language: the target's. TER takes single characters for words in Chinese and Japanese.
+        lowercase: give functions lower-cased text; TER never depends on case.
+
+    Raises:
+        UserError: the function does not exist, fails, or does not return a finite number per segment.
+    """
+    if metric == "ter":
+        asian = sacrebleu_code(language) in ("zh", "ja")
+        ter = TER(normalized=asian, asian_support=asian)
+        scores = [
+            ter.sentence_score(*pair) for pair in zip(hypotheses, ([r] for r in references), strict=True)
+        ]
+        rows = [(100 * score.num_edits, score.ref_length) for score in scores]
+        return np.array(rows, dtype=float), str(ter.get_signature())
+    texts = [hypotheses, references, sources]
+    if lowercase:
+        texts = [text and [line.lower() for line in text] for text in texts]
+    values = _values(metric, len(hypotheses), [text and [*text] for text in texts])
+    return np.stack([values, np.ones(len(values))], axis=1), "the mean over all segments"
+
+
+def ratio(sums: np.ndarray) -> np.ndarray:
+    """Sums of the counts of `measured` (..., 2) → scores (...)."""
+    return sums[..., 0] / np.maximum(sums[..., 1], 1)
+
+
+def _values(name: str, segments: int, texts: Sequence[list[str] | None]) -> np.ndarray:
+    """The values (segments,) of the user's function of this name."""
+    function = _function(name)
+    with _in_one_line(name):
+        values = function(*texts)
+        values = [*values] if hasattr(values, "__iter__") and not isinstance(values, str) else values
+    if not isinstance(values, list) or len(values) != segments:
+        got = f"{len(values):,} values" if isinstance(values, list) else repr(values)[:80]
+        raise UserError(f"{name}: returned {got} for {segments:,} segments; return a number for each")
+    for number, value in enumerate(values, start=1):
+        try:
+            fine = not isinstance(value, str) and math.isfinite(float(value))
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            raise UserError(
+                f"{name}: segment {number:,} has {repr(value)[:80]}; return a finite number for each"
+            )
+    return np.array([*map(float, values)])
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """The function of this dotted name."""
+    module, _, function = name.rpartition(".")
+    try:
+        module_file(name)  # also lets modules be imported from this folder
+    except ValueError as error:
+        raise UserError(f"{name}: {error}") from None
+    with _in_one_line(name):
+        loaded = import_module(module)
+    if not callable(found := getattr(loaded, function, None)):
+        raise UserError(f"{name}: {module} has no function {function!r}")
+    return found
+
+
+@contextmanager
+def _in_one_line(name: str) -> Iterator[None]:
+    """Name an error of the user's function, and the line of his code where it was raised."""
+    try:
+        yield
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        own = [frame for frame in frames if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))]
+        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        raise UserError(f"{name}: {type(error).__name__}: {error}{where}") from error
