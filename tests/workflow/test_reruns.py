@@ -307,7 +307,7 @@ def planned(done, folder, *edits):
 
 @pytest.fixture(scope="module")
 def plans(done, tmp_path_factory):
-    """Edit → its plan; two at a time. What reruns nothing all together is planned but once."""
+    """Edit → its plan; two at a time. Edits that together rerun nothing are planned but once."""
     idle = [name for name, row in rows() if row == NOTHING and name in EDITS and name not in HIDING]
     if planned(done, tmp_path_factory.mktemp("idle"), *(EDITS[name] for name in idle)) != NOTHING:
         idle = []
