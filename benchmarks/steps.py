@@ -73,7 +73,7 @@ class Rival:
         """Operations of a step; the model is compiled afterwards, since what counts them forbids it."""
         operations = self.operations()
         if self.backend:
-            self.model.compile(backend=self.backend)
+            self.model.compile(backend=self.backend, dynamic=True)  # as training.compile does
             self.step()
         return operations
 
@@ -97,7 +97,7 @@ class Ours(Rival):
             max_epochs=1, lr=1e-5, warmup_updates=1, weight_decay=0.0, precision=precision
         )
         self.learner = Learner(model, criterion, training, lambda updates: 1e-5, seed=1)
-        self.model, self.sample = self.learner.model, to(sample, device)
+        self.model, self.sample = self.learner.objective, to(sample, device)
 
     def passes(self):
         loss, _ = self.learner.compute(self.sample)

@@ -3,6 +3,7 @@
 import copy
 import math
 from argparse import Namespace
+from functools import partialmethod
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from fairseq.optim.lr_scheduler.polynomial_decay_schedule import (
     PolynomialDecayLRSchedule,
     PolynomialDecayLRScheduleConfig,
 )
+from torch import nn
 
 from fairseq_trainer import Task, fairseq_weights, groups_of, our_weights
 from small_models import typed
@@ -221,3 +223,22 @@ def test_a_state_continues_bit_by_bit(corpus, grammar_settings, precision):
     assert whole.updates == parts.updates == 8
     for one, other in zip(whole.masters, parts.masters, strict=True):
         assert torch.equal(one, other)
+
+
+def test_compiled_updates_are_the_same(monkeypatch):
+    """By a graph of the whole objective; that of a Transformer takes half a minute to trace."""
+    monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="eager"))
+    weights = []
+    for compiled in (False, True):
+        learner = regression(compile=compiled)
+        for number in (1.0, 3.0, -2.0):
+            update(learner, [{"number": number, "size": 2}])
+        assert bool(learner.objective._compiled_call_impl) == compiled
+        weights.append(learner.masters[0].detach().clone())
+    assert torch.equal(*weights)
+
+
+def test_a_setting_from_before_the_choice_of_a_compiler_has_the_same_record():
+    training = Optimisation(max_epochs=1, lr=0.1, warmup_updates=1, weight_decay=0.0)
+    assert "compile" not in training.plain()
+    assert training.model_copy(update={"compile": True}).plain()["compile"] is True

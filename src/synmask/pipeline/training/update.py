@@ -66,6 +66,8 @@ class Learner:
         self.workers, self.filler = workers, filler
         self.updates = 0
         self.objective: nn.Module = Objective(model, loss)
+        if training.compile:
+            self.objective.compile(dynamic=True)  # once for batches of all lengths
         self.parameters = self.masters = [p for p in model.parameters() if p.requires_grad]
         if training.precision != "fp32":
             self.masters = [nn.Parameter(p.detach().float()) for p in self.parameters]
