@@ -200,10 +200,15 @@ class LogHandler(LogHandlerBase):
         self._report([job], [*record.log], record.rule_msg, record.aux.get("brief"))
 
     def _group_failed(self, record: Any) -> None:
-        jobs = record.job_error_info
-        logs = dict.fromkeys([*record.aux_logs, *(log for job in jobs for log in job["log"])])
-        message = getattr(record, "explanation", record.getMessage())  # workflow/compat_slurm.py
-        self._report(jobs, [*logs], message, getattr(record, "brief", None))
+        jobs = sorted(record.job_error_info, key=lambda job: job["output"])  # Snakemake has a set
+        # `failed`, `explanation` and `brief` come from workflow/compat_slurm.py
+        failed = [job for job in jobs if job["output"][0] in getattr(record, "failed", ())] or jobs
+        logs = dict.fromkeys([*record.aux_logs, *(log for job in failed for log in job["log"])])
+        message = getattr(record, "explanation", record.getMessage())
+        for job in jobs:
+            if job not in failed:
+                self.run.running.pop(job["jobid"], None)
+        self._report(failed, [*logs], message, getattr(record, "brief", None))
 
     def _report(self, jobs: list[dict], logs: list[str], message: str | None, brief: str | None) -> None:
         """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""

@@ -106,9 +106,9 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
 
     good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
     assert findings(3000) == dict.fromkeys(good, "")
-    todo = "no node of gpu has 900,000 MB, but at most 512,000: change `mem_mb` there"
+    todo = "no node of main has 900,000 MB, but at most 512,000: change `mem_mb` there"
     assert findings(900000) == dict.fromkeys(good[:3], "") | {good[3]: todo}
-    todo = "partition gpu allows 1,440 minutes, and this job asks for 6,000: change `runtime` there"
+    todo = "partition main allows 1,440 minutes, and this job asks for 6,000: change `runtime` there"
     assert findings(3000, runtime=6000)[good[3]] == todo
     for model, fault in (
         ("v100", ""),
@@ -117,7 +117,7 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
         monkeypatch.setattr(slurm, "read_site", partial(Site, gpu_model=model))
         assert findings(3000, gpus=1)[good[3]] == fault
     command(tmp_path, "sinfo", "exit 1")
-    assert findings(3000)[good[3]] == "not compared: `sinfo -p gpu` shows no node"
+    assert findings(3000)[good[3]] == "not compared: `sinfo -p main` shows no node"
 
 
 def test_what_slurm_says_is_shown(monkeypatch, tmp_path):

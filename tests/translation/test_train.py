@@ -5,6 +5,7 @@ import math
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,13 +14,13 @@ import torch
 from small_models import fit, folder_of, model_text, typed
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import Decoding, Training
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import TryAgain, UserError, read_lines, write_lines
 from synmask.pipeline.provenance import commit
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import epoch_model, trained
-from synmask.pipeline.training.loop import _Loop
+from synmask.pipeline.training.loop import _Loop, _processes
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
@@ -559,6 +560,15 @@ def test_fp16_without_a_gpu_is_refused(corpus, tmp_path, settings, monkeypatch):
     with pytest.raises(UserError, match="fp16 needs a GPU, and none is visible; give bf16 or fp32"):
         run(corpus, tmp_path / "a", settings)
     assert not any(tmp_path.iterdir())
+
+
+def test_gpus_that_stay_unused_are_named_with_the_key_to_change(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
+    for batches, processes in ((2, 2), (16, 8)):
+        stage = SimpleNamespace(batches=batches, settings=SimpleNamespace(training=Training()))
+        assert _processes(stage, None) == processes
+    note = "note: 6 of 8 GPUs stay unused, since an update has 2 batches: ask for fewer (resources.gpus)"
+    assert capsys.readouterr().err.splitlines()[0].startswith(note)
 
 
 def test_a_training_that_explodes_is_marked_and_one_that_learns_is_not(corpus, tmp_path, settings):

@@ -6,6 +6,8 @@ If one of these tests fails after an upgrade, that part of the file can go.
 import asyncio
 import inspect
 import logging
+import math
+import re
 import subprocess
 import sys
 import time
@@ -16,7 +18,14 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake_executor_plugin_slurm import job_status_query, submit_string
 
-from synmask.pipeline.workflow.compat_slurm import STOPPED_AND_SAVED, STOPPED_BEFORE, _executor, _patient
+from synmask.pipeline.workflow import compat_slurm
+from synmask.pipeline.workflow.compat_slurm import (
+    STOPPED_AND_SAVED,
+    STOPPED_BEFORE,
+    WORKED_ON,
+    _executor,
+    _patient,
+)
 from synmask.pipeline.workflow.slurm import Site
 
 ADOPT = """
@@ -96,6 +105,11 @@ def test_the_plugin_guesses_an_account(monkeypatch):
 
 def test_the_plugin_has_no_signal_before_the_limit():
     assert "--signal" not in inspect.getsource(submit_string)
+
+
+def test_the_plugin_has_no_job_to_wait_for_and_does_not_say_why_jobs_wait():
+    assert "--dependency" not in inspect.getsource(submit_string)
+    assert not re.search("PENDING|reason of", inspect.getsource(plugin.Executor.check_active_jobs))
 
 
 def test_the_plugin_cannot_report_a_group():
@@ -189,6 +203,27 @@ def test_a_training_without_time_for_an_update_is_not_tried_again(reported):
     assert reported("FAILED", "")[2] == reported("FAILED", "Traceback", slurm=signalled)[2] == 1
     assert reported("FAILED", "", slurm=signalled.replace("STEP 7.0", "JOB 7"))[2] == 1  # killed
     assert reported("CANCELLED", "", slurm=signalled)[:2] == (False, [f"{CANCELLED}\n{signalled.strip()}"])
+
+
+def test_a_run_that_another_job_works_on_asks_for_no_more(reported):
+    """The attempt is that before Snakemake adds one to it."""
+    assert reported("FAILED", f"grammar/seed1: process 7 on host {WORKED_ON}; wait for it to finish")[2] == 0
+
+
+def test_slurms_reason_for_a_job_that_waits_is_said_once(monkeypatch, caplog):
+    executor = object.__new__(_executor(SimpleNamespace(Executor=Upstream)))
+    executor.logger, executor.site, executor.reasons = logging.getLogger("slurm"), Site(), {}
+    executor.asked = -math.inf
+    jobs = [Job(output=[f"results/{name}/x"], is_group=lambda: True, groupid="text") for name in ("a", "b")]
+    executor.since = {jobs[0]: 0.0, jobs[1]: time.time()}  # the second has just been submitted
+    infos = [SimpleNamespace(external_jobid=str(number), job=job) for number, job in enumerate(jobs)]
+    monkeypatch.setattr(compat_slurm, "squeue", lambda *_: "0|QOSMaxCpu\n1|QOSMaxCpu\n9|Priority\n")
+    executor._say_why_jobs_wait(infos)
+    executor._say_why_jobs_wait(infos)  # too early
+    executor.asked = -math.inf
+    executor._say_why_jobs_wait(infos)
+    message = "in SLURM's queue for QOSMaxCpu: synmask/a:text; a limit of `qos` in slurm.local.yaml"
+    assert [record.message for record in caplog.records] == [message]
 
 
 def test_a_refused_job_is_not_tried_again(reported):

@@ -12,11 +12,19 @@ from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.files import UserError
-from synmask.pipeline.workflow import nodes
+from synmask.pipeline.workflow import nodes, slurm
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
-from synmask.pipeline.workflow.slurm import Site, check_requests, continues, ended, read_site, refusal
+from synmask.pipeline.workflow.slurm import (
+    Site,
+    check_requests,
+    continues,
+    ended,
+    partition_of,
+    read_site,
+    refusal,
+)
 
 ROOT = Path(__file__).parents[2]
 SLURM = ["-n", "--profile", "slurm"]
@@ -76,9 +84,9 @@ def test_a_dry_run_says_what_slurm_would_get(project):
     lines = project.snakemake(*SLURM, "demo").output.splitlines()
     table = lines[lines.index("SLURM would get these jobs; each number is of one job:") + 1 :]
     rows = {line.split()[0]: line.split() for line in table}
-    assert rows["train"] == ["train", "6", "a100", "1", "0", "3,000", "30"]
-    assert rows["text"][1:3] == ["1", "short"]
-    assert rows["evaluate"][1:3] == ["6", "a100"]
+    assert rows["train"] == ["train", "6", "short", "1", "0", "3,000", "30"]  # without a GPU
+    assert {rows[name][2] for name in ("text", "evaluate")} == {"short"}
+    assert [rows[name][1] for name in ("text", "evaluate")] == ["1", "6"]
     assert rows["evaluate"][-1] == "60"  # `longest`
     numbers = [(int(row[1]), int(row[-1])) for row in rows.values() if len(row) == 7 and row[-1].isdigit()]
     hours = sum(count * minutes for count, minutes in numbers) / 60
@@ -140,7 +148,7 @@ def test_what_sbatch_says_comes_with_the_key_to_change(expected, key):
     message = (
         f"SLURM sbatch failed. The error message was '{expected}'.\n    sbatch call:\n        sbatch …\n"
     )
-    first, *rest = refusal(message, job(), Site()).splitlines()
+    first, *rest = refusal(message, job(gpu=1), Site()).splitlines()
     assert first == expected
     assert key in rest[0]
 
@@ -152,6 +160,16 @@ def test_a_lost_job_says_how_it_ended():
     assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
 
 
+# The end of its Snakemake's log: first the job that failed, then all of the group.
+FAILED_GROUP = """
+Error in rule decode:
+    message: None
+    output: results/a/hypothesis.valid.txt, results/a/hypothesis.test.txt
+srun: error: node1: task 0: Exited with exit code 1
+    message: Error in group evaluate
+    Error in rule average:
+        output: results/a/average.pt
+"""
 SINFO = """256000 64 1-00:00:00 gpu:2
 512000 32 1-00:00:00 (null)
 128000+ 16 1-00:00:00 gpu:a100:4(S:0-1),gpu:v100:2
@@ -162,7 +180,7 @@ SINFO = """256000 64 1-00:00:00 gpu:2
 def cluster(monkeypatch, tmp_path):
     """A stand-in for sinfo, of a partition of three nodes."""
     (tmp_path / "sinfo").write_text(
-        f"#!/bin/sh\ncase $* in *--partition=gpu\\ *) echo '{SINFO}';; *) exit 1;; esac\n"
+        f"#!/bin/sh\ncase $* in *--partition=gpu\\ *) echo '{SINFO}';; *silent*) exit 1;; esac\n"
     )
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -176,6 +194,7 @@ def test_nodes_have_what_sinfo_says(cluster):
     ]
     assert [node["GPU"] for node in nodes_of("gpu", "a100")] == [0, 0, 4]
     assert nodes_of("unknown") == []
+    assert nodes_of("silent") is None
 
 
 @pytest.mark.parametrize(
@@ -198,21 +217,49 @@ def test_time_limits_of_partitions_are_read_in_all_forms(limit, minutes):
          "change `resources.mem_mb` in config.yaml"),
         ({"runtime": 1440}, None),
         ({"runtime": 6000}, "partition gpu allows 1,440 minutes, and this job asks for 6,000: change `resources.runtime` in config.yaml"),
-        ({"mem_mb": 900000, "slurm_partition": "unknown"}, None),  # sbatch will say it
+        ({"mem_mb": 900000, "slurm_partition": "silent"}, None),
+        ({"slurm_partition": "unknown"}, "no partition unknown: change `partition` in slurm.local.yaml; `sinfo -s` lists the cluster's"),
     ],
 )  # fmt: skip
 def test_requests_that_no_node_can_satisfy_stop_before_the_first_job(cluster, resources, message):
-    jobs = [job("train", **resources), job("train", **resources), job("train")]
+    jobs = [job("train", **resources), job("train", **resources), job("train"), job("pretrain", **resources)]
     for one in jobs:
         one.is_local = False
     dag = SimpleNamespace(needrun_jobs=lambda **_: jobs, get_job_group=lambda job: None)
+    site = Site(gpu_partition="other")
     if message is None:
-        return check_requests(dag, Site())
+        return check_requests(dag, site)
     with pytest.raises(UserError) as raised:
-        check_requests(dag, Site())
-    name = "synmask/demo/de-en/grammar/seed1:train"
-    assert str(raised.value) == f"{name}: {message}\nnothing was submitted"
+        check_requests(dag, site)
+    names = ", ".join(f"synmask/demo/de-en/grammar/seed1:{rule}" for rule in ("train", "pretrain"))
+    assert str(raised.value) == f"{names}: {message}\nnothing was submitted"
     return None
+
+
+def test_a_job_without_a_gpu_is_not_where_the_gpus_are():
+    site = Site(partition="main", gpu_partition="gpu")
+    assert [partition_of(job("train", gpu=gpus), site) for gpus in (0, 2)] == ["main", "gpu"]
+    assert partition_of(job("train", slurm_partition="mine"), site) == "mine"
+
+
+def test_jobs_of_an_earlier_snakemake_are_known_by_their_folder_and_title(monkeypatch):
+    rows = "3|/here|synmask/demo/de-en/grammar/seed1:train\n4|/there|synmask/demo:text\n5|/here|(null)\n"
+    monkeypatch.setattr(slurm, "squeue", lambda *_: rows)
+    assert slurm.earlier_jobs("/here") == {"3": "synmask/demo/de-en/grammar/seed1:train"}
+
+
+def test_a_failed_group_is_named_by_the_jobs_that_failed(tmp_path):
+    log = tmp_path / "7.log"
+    log.write_text(FAILED_GROUP)
+    assert slurm.failed_outputs([str(log), str(tmp_path / "none")]) == ["results/a/hypothesis.valid.txt"]
+
+
+def test_jobs_that_wait_are_named_with_the_reason_and_what_to_do():
+    reasons = {"a:train": "PartitionTimeLimit", "b:train": "PartitionTimeLimit", "c:text": "Priority"}
+    assert [*slurm.waiting(reasons, Site())] == [
+        "in SLURM's queue for PartitionTimeLimit: a:train, b:train; ask for less `runtime`",
+        "in SLURM's queue for Priority: c:text",
+    ]
 
 
 def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from on_slurm import wait_for
+from on_slurm import all_jobs, wait_for
 
 pytestmark = pytest.mark.xdist_group("slurm")
 CLUSTER = Path(__file__).with_name("cluster.sh")
 SLURM = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]
 TEXT = "results/demo/raw/train.de"
+FILE = "slurm.local.yaml"
+REFUSED = "Batch job submission failed: Invalid account or account/partition combination specified"
 # Goes before the real verb: does something first, once.
 FIRST = f"""#!/bin/sh
 if [ ! -e done-once ]; then touch done-once; {{}}; fi
@@ -41,57 +43,65 @@ def submitted():
     return subprocess.run(["squeue", "-h", "-t", "all"], text=True, capture_output=True, check=True).stdout
 
 
-@pytest.mark.parametrize(
-    ("settings", "message", "change"),
-    [
-        (
-            {"partition": "batch"},
-            [
-                "sbatch: error: invalid partition specified: batch",
-                "sbatch: error: Batch job submission failed: Invalid partition name specified",
-            ],
-            "change `partition` in slurm.local.yaml; `sinfo -s` lists the cluster's",
-        ),
-        (
-            {"account": "nolab"},
-            ["sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified"],
-            "change `account` in slurm.local.yaml (and whether it may use the partition main)",
-        ),
-    ],
-    ids=["partition", "account"],
-)  # fmt: skip
-def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(
-    cluster, project, settings, message, change
-):
+def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(cluster, project):
     """The job is of a group, for which Snakemake drops the reason."""
     subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=lab"], check=True)
-    site(project, **settings)
+    site(project, account="nolab")
     done = project.snakemake(TEXT, *SLURM, check=False)
     assert done.returncode == 1
     lines = messages_of(done.output)
     assert lines[:2] == ["1 job", f"FAILED   demo_corpus: {TEXT}"]
-    shown = [*message, change, f"the commands behind it: snakemake -np {TEXT}"]
+    change = "change `account` in slurm.local.yaml (and whether it may use the partition main)"
+    shown = [f"sbatch: error: {REFUSED}", change, f"the commands behind it: snakemake -np {TEXT}"]
     assert lines[2 : 2 + len(shown)] == [f"         {line}" for line in shown]
     assert [line.split()[0] for line in lines[2 + len(shown) :]] == ["stopped", "to"]
     [log] = (project.folder / ".snakemake/log").glob("*.log")
-    assert message[0] in log.read_text()
+    assert REFUSED in log.read_text()
     subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=ALL"], check=True)
 
 
+def test_an_unknown_partition_is_named_in_the_dry_run_and_before_submission(cluster, project):
+    site(project, partition="batch")
+    message = f"synmask/demo/raw:text: no partition batch: change `partition` in {FILE}; `sinfo -s` lists"
+    assert message in project.snakemake(TEXT, *SLURM, "-n").output
+    done = project.snakemake(TEXT, *SLURM, check=False)
+    assert (done.returncode, message in done.output) == (1, True)
+
+
 def test_many_refusals_are_shown_once(cluster, project):
-    """Two trainings, which are no groups, with the name of their partition wrong."""
-    site(project, gpu_partition="a100")
+    """Two trainings, which are no groups, with an account that may not use their partition."""
+    subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=lab"], check=True)
+    site(project, account="nolab")
     trainings = [f"results/demo/de-en/transformer/seed{seed}/train.json" for seed in (1, 2)]
     project.snakemake("results/demo/de-en/bin/dict.de.txt")
     output = project.snakemake(*trainings, *SLURM, check=False).output
     first = r"FAILED   train: results/demo/de-en/transformer/seed\d/train.json\n"
-    message = "         sbatch: error: invalid partition specified: a100\n"
-    message += "         sbatch: error: Batch job submission failed: Invalid partition name specified\n"
-    change = "         change `gpu_partition` in slurm.local.yaml; `sinfo -s` lists the cluster's\n"
-    assert re.search(first + re.escape(message + change), output)
-    assert output.count("sbatch: error: invalid partition") == 1
+    message = f"         sbatch: error: {REFUSED}\n         change `account` in {FILE} "
+    assert re.search(first + re.escape(message), output)
+    assert output.count("sbatch: error") == 1
     again = r"\nFAILED   synmask/demo/de-en/transformer/seed\d:train: refused in the same way\n"
     assert len(re.findall(again, output)) == 1
+    subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=ALL"], check=True)
+
+
+def test_a_job_of_a_killed_snakemake_is_waited_for(cluster, project):
+    earlier = [
+        "sbatch",
+        "--parsable",
+        "--comment",
+        "synmask/demo/raw:text",
+        "-o",
+        "/dev/null",
+        "--wrap",
+        "sleep 8",
+    ]
+    done = subprocess.run(earlier, cwd=project.folder, text=True, capture_output=True, check=True)
+    number = done.stdout.strip()
+    output = project.snakemake(TEXT, *SLURM).output
+    assert f"synmask/demo/raw:text: an earlier SLURM job, {number}, works on it; the new one waits" in output
+    assert "FAILED" not in output
+    first, second = (job for job in all_jobs() if job.get("WorkDir") == str(project.folder))
+    assert first["EndTime"] <= second["StartTime"]
 
 
 def test_a_job_over_its_memory_gets_more(cluster, project):

@@ -129,11 +129,11 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
     for partition in dict.fromkeys((site.partition, site.gpu_partition)):
         refusal = _sbatch(site, partition, "--test-only", "--wrap", "true")
         yield f"partition {partition}", f"{refusal}; change {slurm.FILE}" if refusal else ""
-    partition = site.gpu_partition
     jobs = (Jobs(config)(Values(training.wildcards)) for training in trainings(config, targets))
     for entry in dict.fromkeys(job.entry for job in jobs):
         resources = config.resources_of(*entry)
         request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
+        partition = site.gpu_partition if resources.gpus else site.partition
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
         if unit := shortage(request, nodes):

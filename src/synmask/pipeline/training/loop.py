@@ -111,6 +111,12 @@ def _processes(stage: Stage, processes: int | None) -> int:
         raise UserError(
             f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
         )
+    if gpus > processes:
+        print(
+            f"note: {gpus - processes} of {gpus} GPUs stay unused, since an update has {stage.batches} batches: "
+            "ask for fewer (resources.gpus), or raise training.batch.gpus (and lower updates or tokens there)",
+            file=sys.stderr,
+        )
     return processes
 
 

@@ -10,20 +10,22 @@ Our changes to it, and why:
 - It guesses an account and checks it with sacctmgr, which many sites do not let users ask (#233):
   `Executor.get_account_arg`.
 - When all jobs are done, it sleeps until its next query, up to 3 minutes: `Executor.sleep`.
-- It has no option for a job's comment, for the longest time limit, or for a signal before it:
-  `get_submit_command`.
+- It has no option for a job's comment, for the longest time limit, for a signal before it, or for a job to
+  wait for: `get_submit_command`.
+- It does not say why a job waits: `Executor.check_active_jobs`.
 
 Another version of the plugin is left unchanged. tests/workflow/test_compat_slurm.py fails when the plugin no
 longer needs one of these.
 """
 
 import asyncio
+import os
 import re
 import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from synmask.pipeline.files import UserError
@@ -34,15 +36,22 @@ from synmask.pipeline.workflow.slurm import (
     check_commands,
     check_requests,
     continues,
+    earlier_jobs,
     ended,
+    failed_outputs,
     is_set_in,
     is_training,
     minutes_of,
+    partition_of,
     read_site,
     refusal,
     requested,
+    same_work,
+    slurm_jobs,
+    squeue,
     state_of,
     title,
+    waiting,
 )
 
 TRIED = "2.8.0"
@@ -55,6 +64,8 @@ STOPPED_AND_SAVED = "stopped by a signal, and saved"
 STOPPED_BEFORE = "stopped by a signal before"
 # States that more memory or time does not help against
 SAME_REQUEST_STATES = ("CANCELLED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
+WORKED_ON = "works on this run"  # in the last line of a training that found another one
+PENDING_SECONDS = 180  # how long a job waits before SLURM is asked why, and between two such questions
 NO_CONTROLLER = (
     "Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable",
 )  # fmt: skip
@@ -84,6 +95,8 @@ def _named(get_submit_command: Any) -> Any:
         site = read_site()
         call = get_submit_command(job, params | {"comment_str": title(job)}, **kwargs)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
+        if number := getattr(job, "waits_for", None):
+            call += f" --dependency=afterany:{number}"
         return f"{call} --signal=TERM@{_warned(job, site)}" if is_training(job) else call
 
     return command
@@ -150,6 +163,15 @@ def _executor(plugin: Any) -> type:
             self.since: dict[Any, float] = {}  # when each job was last submitted
             self.failures: Counter[Any] = Counter()  # of each job that was submitted
             self.leaving = False
+            self.reasons: dict[str, str] = {}  # why jobs wait, as was said
+            self.asked = time.monotonic()
+            jobs = slurm_jobs(workflow.dag)
+            self.earlier = earlier_jobs(os.getcwd())
+            for number, name in self.earlier.items():
+                if any(same_work(name, title(job)) for job in jobs):
+                    logger.warning(
+                        f"{name}: an earlier SLURM job, {number}, works on it; the new one waits for its end"
+                    )
             terminal.WORKFLOW.on_slurm = True
             super().__init__(workflow, logger)
 
@@ -158,6 +180,8 @@ def _executor(plugin: Any) -> type:
             if failures := self.failures[job]:
                 message = f"{title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
                 self.logger.warning(f"{message} asks for {requested(job, self.site)}")
+            known = (number for number, name in self.earlier.items() if same_work(name, title(job)))
+            job.waits_for = next((number for number in known if squeue(f"--jobs={number}")), None)
             try:
                 plugin.validate_slurm_extra(job)
                 super().run_job(job)
@@ -169,6 +193,35 @@ def _executor(plugin: Any) -> type:
             """The account as given: the plugin would guess one, and may hang at that."""
             account = job.resources.get("slurm_account")
             yield f" -A {shlex.quote(str(account))}" if account else ""
+
+        def get_partition_arg(self, job: Any) -> str:
+            return f" -p {shlex.quote(partition_of(job, self.site))}"
+
+        async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+            self._say_why_jobs_wait(active_jobs)
+            async for job_info in super().check_active_jobs(active_jobs):
+                yield job_info
+
+        def _say_why_jobs_wait(self, active_jobs: list[Any]) -> None:
+            """Name SLURM's reason for jobs that have waited for some minutes, each reason of a job once."""
+            now = time.time()
+            if time.monotonic() - self.asked < PENDING_SECONDS:
+                return
+            self.asked = time.monotonic()
+            late = {
+                info.external_jobid: title(info.job)
+                for info in active_jobs
+                if now - self.since.get(info.job, now) > PENDING_SECONDS
+            }
+            rows = (
+                line.split("|", 1)
+                for line in squeue("--me", "--states=PENDING", "--format=%i|%r").splitlines()
+            )
+            reasons = {late[number]: reason for number, reason in rows if number in late}
+            new = {name: reason for name, reason in reasons.items() if self.reasons.get(name) != reason}
+            self.reasons |= new
+            for line in waiting(new, self.site):
+                self.logger.warning(line)
 
         def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
             """A job that could not be submitted: if there was no controller, submit it again."""
@@ -189,7 +242,7 @@ def _executor(plugin: Any) -> type:
 
         def report_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
             """Continue a training that saved; else report why the job failed, and decide whether to retry."""
-            job = job_info.job
+            job, slurm_logs = job_info.job, kwargs.get("aux_logs") or []
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
                 facts = (job_info.external_jobid, job, self.site, _warned(job, self.site))
                 lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0))
@@ -202,10 +255,10 @@ def _executor(plugin: Any) -> type:
                     kwargs["brief"] = f"FAILED   {title(job)}: refused in the same way"
                 self.refusals.add(reason)
             else:
-                reason, kwargs["aux_logs"] = self._ended(job_info, msg or "", kwargs.get("aux_logs") or [])
+                reason, kwargs["aux_logs"] = self._ended(job_info, msg or "", slurm_logs)
                 self._choose_attempt(job, state_of(msg or ""))
-            if job.is_group():  # which Snakemake reports without a reason
-                kwargs["explanation"] = reason
+            if job.is_group():  # which Snakemake reports without a reason, and as if all its jobs had failed
+                kwargs |= {"explanation": reason, "failed": failed_outputs(slurm_logs)}
             self.logger.info(reason)  # for the log
             super().report_job_error(job_info, msg=reason, **kwargs)
 
@@ -217,8 +270,8 @@ def _executor(plugin: Any) -> type:
             self.failures[job] += 1
             if self.failures[job] > job.restart_times:
                 job.attempt = job.restart_times + 1
-            elif state in SAME_REQUEST_STATES and job.attempt <= job.restart_times:
-                job.attempt -= 1
+            elif state in SAME_REQUEST_STATES or WORKED_ON in self._last_line(job):
+                job.attempt -= job.attempt <= job.restart_times
 
         def print_job_error(self, job_info: Any, msg: str | None = None, **kwargs: Any) -> None:
             """Without the plugin's sentence that details are elsewhere."""

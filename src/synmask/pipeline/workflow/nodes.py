@@ -9,8 +9,10 @@ TIMEOUT = 10  # seconds for SLURM to answer
 UNITS = ("MB", "CPU", "GPU", "minute")
 
 
-def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]]:
-    """The amounts (`UNITS`) that each node of a partition has, in any state; none if SLURM does not answer.
+def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]] | None:
+    """The amounts (`UNITS`) that each node of a partition has, in any state; None if SLURM does not answer.
+
+    A partition that SLURM does not know has no node.
 
     Args:
         gpu_model: the only GPUs that count; default: all.
@@ -19,7 +21,7 @@ def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
     except (OSError, subprocess.SubprocessError):
-        return []
+        return None
     nodes = re.findall(r"^(\d+)\+? (\d+)\+? (\S+) (.*)$", output, re.M)
     return [
         {"MB": int(memory), "CPU": int(cpus), "GPU": _gpus(gres, gpu_model), "minute": _minutes(limit)}
@@ -42,12 +44,12 @@ def _gpus(gres: str, model: str | None) -> int:
     return sum(int(count) for kind, count in found if model in (None, kind))
 
 
-def shortage(request: Mapping[str, int], nodes: Iterable[Mapping[str, int]]) -> str | None:
+def shortage(request: Mapping[str, int], nodes: Iterable[Mapping[str, int]] | None) -> str | None:
     """The unit of which `request` asks for more than a node has; None if one of `nodes` satisfies it all.
 
     If each amount by itself is on some node, but no node has all, this is memory, the easiest to change.
     """
-    nodes = list(nodes)
+    nodes = list(nodes or ())
     if not nodes or any(all(request[unit] <= node[unit] for unit in UNITS) for node in nodes):
         return None
     return next((unit for unit in UNITS if request[unit] > max(node[unit] for node in nodes)), "MB")

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -48,6 +48,15 @@ REFUSALS = {
     "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
     "constraint": "`extra` in {file}",
     "feature": "`extra` in {file}",
+}
+# A part of SLURM's reason why a job waits → what to do; for other reasons, nothing.
+WAITING = {
+    "PartitionTimeLimit": "ask for less `runtime`",
+    "Partition": "`sinfo -s` shows it",
+    "QOS": "a limit of `qos` in {file}",
+    "Assoc": "a limit of `account` in {file}",
+    "NodeNotAvail": "`sinfo -R` says why nodes are away",
+    "JobHeld": "`scontrol release` lets it start",
 }
 RESOURCES = {
     "MB": "mem_mb",
@@ -147,6 +156,18 @@ def minutes_of(job: Any, site: Site) -> int:
     return minutes if is_training(job) else min(minutes, site.longest)
 
 
+def partition_of(job: Any, site: Site) -> str:
+    """The partition for a job: without a GPU (a training's `gpus: 0`) it is not that of the GPUs."""
+    partition = str(job.resources.get("slurm_partition"))
+    gpus = job.resources.get("gpu")
+    return site.partition if partition == site.gpu_partition and not gpus else partition
+
+
+def _partition_key(partition: str, site: Site) -> str:
+    """The key of `FILE` that names a partition."""
+    return "gpu_partition" if site.partition != partition == site.gpu_partition else "partition"
+
+
 def amounts_of(job: Any, site: Site) -> dict[str, Any]:
     """The resources of a job, by unit."""
     cpus = job.resources.get("cpus_per_task") or job.threads
@@ -191,29 +212,34 @@ def check_commands() -> None:
 
 
 def check_requests(dag: Any, site: Site) -> None:
-    """Check that each job's request fits on a node of its partition, and into its time limit.
+    """Check that each job's partition exists, and that its request fits on a node and into its time limit.
 
     SLURM may queue such a job for ever (reason PartitionTimeLimit).
 
     Raises:
         UserError: jobs ask for more (a line for each key to change).
     """
-    if excesses := _excesses(_jobs(dag), site):
+    if excesses := _excesses(slurm_jobs(dag), site):
         raise UserError("\n".join([*excesses, "nothing was submitted"]))
 
 
 def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
     """Requests of jobs above what their partitions have: a line for each key to change."""
     nodes = cache(nodes_of)
-    faults: dict[tuple[str, str], str] = {}
+    faults: dict[str, list[str]] = {}
     for job in jobs:
-        partition, amounts = str(job.resources.get("slurm_partition")), amounts_of(job, site)
+        partition, amounts = partition_of(job, site), amounts_of(job, site)
         some = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
-        if unit := shortage(amounts, some):
+        if some == []:
+            key = _partition_key(partition, site)
+            fault = f"no partition {partition}: change `{key}` in {FILE}; `sinfo -s` lists the cluster's"
+        elif unit := shortage(amounts, some):
             fault = lacking(amounts, unit, partition, some)
-            change = f"change {is_set_in(job, RESOURCES[unit])}"
-            faults.setdefault((partition, change), f"{title(job)}: {fault}: {change}")
-    return [*faults.values()]
+            fault += f": change {is_set_in(job, RESOURCES[unit])}"
+        else:
+            continue
+        faults.setdefault(fault, []).append(title(job))
+    return [f"{terminal.some([*dict.fromkeys(titles)])}: {fault}" for fault, titles in faults.items()]
 
 
 def refusal(msg: str, job: Any, site: Site) -> str:
@@ -221,7 +247,7 @@ def refusal(msg: str, job: Any, site: Site) -> str:
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     message = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
     facts = {"asks": f"this job asks for {requested(job, site)}"}
-    facts["partition"] = job.resources.get("slurm_partition", "")
+    facts["partition"] = partition_of(job, site)
     facts |= {name: is_set_in(job, name) for name in RESOURCES.values()}
     return "\n".join(filter(None, [message, where_to_change(message, site, facts)]))
 
@@ -231,8 +257,8 @@ def where_to_change(message: str, site: Site, facts: dict[str, str]) -> str:
     for part, where in REFUSALS.items():
         if part.lower() in message.lower():
             if where == "partition":
-                ours = site.partition != facts["partition"] == site.gpu_partition
-                where = f"`{'gpu_partition' if ours else where}` in {{file}}; `sinfo -s` lists the cluster's"
+                key = _partition_key(facts["partition"], site)
+                where = f"`{key}` in {{file}}; `sinfo -s` lists the cluster's"
             return f"change {where.format(file=FILE, **facts)}"
     return ""
 
@@ -257,15 +283,60 @@ def ended(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
     return "\n".join([f"SLURM job {number[1]}: {state}{why}", *lines])
 
 
+def failed_outputs(logs: Iterable[str]) -> list[str]:
+    """The first output of each job that failed, by the logs of a group's Snakemake; none if it was killed."""
+    texts = (Path(log).read_text(errors="replace") for log in logs if os.path.exists(log))
+    return [
+        path
+        for text in texts
+        for path in re.findall(r"^Error in rule .*?^    output: ([^,\n]+)", text, re.M | re.S)
+    ]
+
+
+def squeue(*words: str) -> str:
+    """The lines of squeue; empty if SLURM does not answer, or does not know a job that is asked for."""
+    command = ["squeue", "--noheader", *words]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
 def time_used(number: str) -> float | None:
     """The seconds for which a job ran, up to now or to its end; None if SLURM no longer knows them."""
-    command = ["squeue", "--noheader", "--states=all", "--format=%M", f"--jobs={number}"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
+    output = squeue("--states=all", "--format=%M", f"--jobs={number}")
     found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", output.strip())
     return found and int(found[1] or 0) * 86400 + terminal.seconds_of(found[2])
+
+
+# ---- jobs of an earlier Snakemake, and jobs that wait ------------------------------------------------------
+
+
+def earlier_jobs(folder: str) -> dict[str, str]:
+    """The jobs of SLURM that a killed Snakemake has left in a folder: number → title."""
+    rows = (line.split("|", 2) for line in squeue("--me", "--format=%i|%Z|%k").splitlines())
+    return {number: name for number, place, name in rows if place == folder and name.startswith("synmask/")}
+
+
+def same_work(name: str, other: str) -> bool:
+    """Whether jobs with these titles may write the same files: of a group, a part may be left to do.
+
+    >>> same_work("synmask/demo:text", "synmask/demo/de-en:text")
+    True
+    >>> same_work("synmask/demo/de-en/a/seed1:train", "synmask/demo/de-en/a/seed10:train")
+    False
+    """
+    (folder, kind), (other_folder, other_kind) = (text.rsplit(":", 1) for text in (name, other))
+    short, long = sorted((f"{folder}/", f"{other_folder}/"), key=len)
+    return kind == other_kind and long.startswith(short)
+
+
+def waiting(reasons: Mapping[str, str], site: Site) -> Iterator[str]:
+    """A line per reason for which SLURM lets jobs wait: title → reason."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = terminal.some([name for name, other in reasons.items() if other == reason])
+        change = next((change for part, change in WAITING.items() if part in reason), "")
+        yield f"in SLURM's queue for {reason}: {names}{change and f'; {change.format(file=FILE)}'}"
 
 
 def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[str]) -> str:
@@ -310,7 +381,7 @@ def table(workflow: Any) -> list[str]:
 
 
 def _table(dag: Any) -> list[str]:
-    site, jobs = read_site(), _jobs(dag)
+    site, jobs = read_site(), slurm_jobs(dag)
     if not any(job.resources.get("slurm_partition") for job in jobs):
         return []
     kinds: dict[str, list[Any]] = {}
@@ -318,7 +389,7 @@ def _table(dag: Any) -> list[str]:
         kinds.setdefault(kind_of(job), []).append(job)
     rows = [("job", "how many", "partition", "CPUs", "GPUs", "MB", "minutes")]
     for kind, some in sorted(kinds.items()):
-        partitions = ", ".join(sorted({str(job.resources.get("slurm_partition")) for job in some}))
+        partitions = ", ".join(sorted({partition_of(job, site) for job in some}))
         amounts = zip(*(amounts_of(job, site).values() for job in some), strict=True)
         rows.append((kind, f"{len(some):,}", partitions, *map(_range, amounts)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -333,7 +404,7 @@ def _table(dag: Any) -> list[str]:
     ]
 
 
-def _jobs(dag: Any) -> list[Any]:
+def slurm_jobs(dag: Any) -> list[Any]:
     """The jobs of SLURM that are to be done."""
     chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
     jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}
