@@ -122,7 +122,7 @@ def test_more_jobs_than_may_be_queued_are_refused_and_fewer_at_once_are_not(slee
 def test_a_job_that_is_cancelled_or_preempted_is_done_again(sleeping, end, state):
     """By itself, the plugin waits for ever (src/synmask/pipeline/workflow/compat_slurm.py)."""
     subprocess.run(["scontrol", "update", "PartitionName=cancel", "GraceTime=0"], check=True)
-    (sleeping.folder / "slurm.local.yaml").write_text("gpu_partition: cancel\n")
+    (sleeping.folder / "slurm.local.yaml").write_text("partition: cancel\n")
     running = sleeping(1)
     job = first_training(sleeping)
     end(job)

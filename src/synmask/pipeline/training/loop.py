@@ -111,12 +111,12 @@ def _processes(stage: Stage, processes: int | None) -> int:
         raise UserError(
             f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
         )
-    if gpus > processes:
-        print(
-            f"note: {gpus - processes} of {gpus} GPUs stay unused, since an update has {stage.batches} batches: "
-            "ask for fewer (resources.gpus), or raise training.batch.gpus (and lower updates or tokens there)",
-            file=sys.stderr,
+    if unused := max(gpus - processes, 0):
+        why = f"an update has {stage.batches} batches"
+        do = (
+            "ask for fewer (resources.gpus), or raise training.batch.gpus (and lower updates or tokens there)"
         )
+        print(f"note: {unused} of {gpus} GPUs stay unused, since {why}: {do}", file=sys.stderr)
     return processes
 
 
