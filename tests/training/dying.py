@@ -1,10 +1,14 @@
-"""Run a verb of the command line and die at a given moment. Started by the fixture `attempt` with `WORDS`, `MOMENT`."""
+"""Run a verb of the command line and die at a given moment. Started by the fixture `begin` with `WORDS`, `MOMENT` …
+
+Its workers are forks that have imported all; tests/training/test_workers.py starts some as a training does.
+"""
 
 import io
 import os
 import resource
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +17,7 @@ import synmask.pipeline.cli
 from synmask.pipeline.training import loop
 from synmask.pipeline.training.update import Learner
 
-words, moment, path = (globals()[name] for name in ("WORDS", "MOMENT", "LOG"))
+words, moment, path, environment = (globals()[name] for name in ("WORDS", "MOMENT", "LOG", "ENVIRONMENT"))
 
 
 def die():
@@ -85,6 +89,9 @@ def gpu_memory_is_out(number):
     Learner.compute = failing
 
 
+os.setsid()  # the head of its process group
+os.environ.update(environment)
+torch.multiprocessing.spawn = partial(torch.multiprocessing.start_processes, start_method="fork")
 log = open(path, "a")  # noqa: SIM115 (it lives as long as the process)
 os.dup2(log.fileno(), sys.stderr.fileno())
 moments = {

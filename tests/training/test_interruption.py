@@ -46,23 +46,44 @@ def words(corpus, run, settings, minutes=ALWAYS, processes=1):
 
 
 @pytest.fixture(scope="session")
-def attempt():
-    """Run a verb in a process that dies at a moment (or is killed after some seconds) → exit code, stderr."""
+def begin():
+    """Start a verb in a process that has imported what it needs, to die at a moment → the process, its log."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["synmask.pipeline.translation.train", "synmask.pipeline.cli"])
+    # the last: two seconds in each of several workers
+    context.set_forkserver_preload(
+        ["synmask.pipeline.translation.train", "synmask.pipeline.cli", "torch._dynamo"]
+    )
 
-    def run(words, moment=None, seconds=None, log=None):
+    def run(words, moment=None, log=None, **environment):
         log = log or Path(words[words.index("--run") + 1]).with_suffix(".log")
         log.write_text("")
-        names = {"WORDS": words, "MOMENT": dict(moment or {}), "LOG": str(log)}
+        names = {"WORDS": words, "MOMENT": dict(moment or {}), "LOG": str(log), "ENVIRONMENT": environment}
         process = context.Process(target=runpy.run_path, args=(str(DYING), names))
         process.start()
+        return process, log
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def attempt(begin):
+    """Run a verb as `begin` does (or kill it after some seconds) → exit code, what it said."""
+
+    def run(words, moment=None, seconds=None, log=None):
+        process, log = begin(words, moment, log)
         process.join(seconds)
         process.kill()
         process.join()
         return process.exitcode, log.read_text()
 
     return run
+
+
+def wait_for(words, log, process):
+    """Wait until a process has said these words."""
+    while words not in log.read_text():
+        assert process.is_alive(), log.read_text()
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")
@@ -253,20 +274,9 @@ def test_a_signal_after_a_training_changes_nothing(number):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def start(line, **kwargs):
-    return subprocess.Popen(
-        [sys.executable, "-m", "synmask.pipeline.cli", *line], stderr=subprocess.PIPE, text=True, **kwargs
-    )
-
-
 def workers_of(process):
     """The data-parallel workers of a training, in the order of their start."""
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [
-        int(child)
-        for child in path.read_text().split()
-        if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()
-    ]
+    return [*map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())]
 
 
 def test_a_second_ctrl_c_ends_at_once():
@@ -283,29 +293,25 @@ def test_a_second_ctrl_c_ends_at_once():
     assert (done.returncode, done.stdout, done.stderr) == (130, "first\n", "synmask: interrupted\n")
 
 
-def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings, capfd):
+def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings, begin, attempt):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 16}
     one, other = tmp_path / "one", tmp_path / "other"
     for whom in ("the parent alone", "all"):
-        process = start(words(corpus, one, settings, minutes=1e9, processes=2), start_new_session=True)
-        output = ""
-        while " done  loss" not in output:
-            output = process.stderr.readline()
-            assert output
-        if whom == "all":
-            os.killpg(process.pid, signal.SIGTERM)
-        else:
-            process.send_signal(signal.SIGTERM)
-        rest = process.communicate()[1]
-        assert process.returncode == TryAgain.EXIT_CODE, rest
-    process = start(words(corpus, one, settings, processes=2))
-    assert "resuming after update" in process.stderr.readline()
+        process, log = begin(words(corpus, one, settings, minutes=1e9, processes=2))
+        wait_for(" done  loss", log, process)
+        (os.killpg if whom == "all" else os.kill)(process.pid, signal.SIGTERM)
+        process.join()
+        assert process.exitcode == TryAgain.EXIT_CODE, log.read_text()
+    process, log = begin(words(corpus, one, settings, minutes=1e9, processes=2))
+    wait_for("resuming after update", log, process)
     os.kill(workers_of(process)[-1], signal.SIGKILL)
-    assert "ended with SIGKILL (SIGKILL is often too little memory" in process.communicate()[1]
-    assert process.returncode == 1
+    process.join()
+    assert "ended with SIGKILL (SIGKILL is often too little memory" in log.read_text()
+    assert process.exitcode == 1
     for run in (one, other):
-        fit(corpus / "bin", run, typed(settings), keep=KEEP, processes=2)
-        assert ("resuming after update" in capfd.readouterr().err) == (run == one)
+        code, output = attempt(words(corpus, run, settings, minutes=1e9, processes=2))
+        assert code == 0, output
+        assert ("resuming after update" in output) == (run == one)
     assert outcome(corpus, one, settings) == outcome(corpus, other, settings)
 
 
@@ -317,7 +323,7 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
     state = torch.load(folder_of(run) / "last.pt", weights_only=True)
     assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
-    fit(corpus / "bin", run, typed(settings), keep=KEEP, processes=2)
+    assert attempt(words(corpus, run, settings, processes=2))[0] == 0
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
     for row, other in zip(rows, expected, strict=True):
         assert row["updates"] == other["updates"]
@@ -576,28 +582,25 @@ def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, und
     assert outcome(corpus, run, settings) == expected
 
 
-def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
+def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings, begin, attempt):
     settings["training"]["max_epochs"] = 1000
     run = tmp_path / "run"
-    first = start(words(corpus, run, settings), env=os.environ | {"SLURM_JOB_ID": "4711"})
-    while not list(run.glob("checkpoints/*/last.pt")):
-        time.sleep(0.05)
-        assert first.poll() is None
-    second = start(words(corpus, run, settings))
-    output = second.communicate()[1]
-    assert second.returncode == TryAgain.EXIT_CODE
+    first, log = begin(words(corpus, run, settings), SLURM_JOB_ID="4711")
+    wait_for("epoch 1/1000 done", log, first)
+    code, output = attempt(words(corpus, run, settings), log=tmp_path / "second.log")
+    assert code == TryAgain.EXIT_CODE
     assert f"SLURM job 4711, process {first.pid} on " in output
     assert "or end it: scancel 4711" in output
     assert output.count("\n") == 1
     first.kill()
-    first.communicate()
-    third = start(words(corpus, run, settings))
-    line = third.stderr.readline()
+    first.join()
+    third, log = begin(words(corpus, run, settings), log=tmp_path / "third.log")
+    wait_for("resuming after", log, third)
+    line = log.read_text().splitlines()[0]
     assert f"process {first.pid} on" in line
     assert "is gone; taking over" in line
-    assert "resuming after" in third.stderr.readline()
     third.kill()
-    third.communicate()
+    third.join()
 
 
 @pytest.mark.parametrize(
@@ -622,14 +625,15 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
         assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)
 
 
-def test_data_that_are_cut_while_it_trains_are_one_line(corpus, tmp_path, settings):
+def test_data_that_are_cut_while_it_trains_are_one_line(corpus, tmp_path, settings, begin):
     """The system sends SIGBUS at the next access to what was mapped."""
     settings["training"]["max_epochs"] = 1000
     shutil.copytree(corpus / "bin", tmp_path / "bin")
-    process = start(words(tmp_path, tmp_path / "run", settings))
-    assert "epoch 1/1000 done" in process.stderr.readline()
+    process, log = begin(words(tmp_path, tmp_path / "run", settings))
+    wait_for("epoch 1/1000 done", log, process)
     os.truncate(tmp_path / "bin/train.de-en.de.bin", 0)
-    output = process.communicate(timeout=60)[1].splitlines()
-    assert process.returncode == 1
+    process.join(60)
+    assert process.exitcode == 1
+    output = log.read_text().splitlines()
     assert output[-1].startswith(f"synmask: {tmp_path}/run: a file that it reads became shorter")
     assert all("done  loss" in line for line in output[:-1])

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import signal
+import time
 
 import pytest
 
@@ -28,7 +30,7 @@ def half_done(new_project):
     code.write_text(
         text.replace(SAVE_CALL, f"{SAVE_CALL}{SAVE_CALL.split('self')[0]}raise UserError('stopped')\n")
     )
-    done = project.snakemake(TARGET, check=False, warm=False)
+    done = project.snakemake(TARGET, check=False)
     assert "stopped" in done.output
     code.write_text(text)
     return project
@@ -39,31 +41,34 @@ def interrupted(new_project):
     """A project whose Snakemake was killed after the first epoch of a training that had been asked for again."""
     project = new_project("interrupted")
     project.snakemake(TARGET)
-    killed = f"{SAVE_CALL}                import os, signal; os.killpg(0, signal.SIGKILL)  # and Snakemake\n"
-    code = project.folder / "src/synmask/pipeline/training/loop.py"
+    code, mark = project.folder / "src/synmask/pipeline/training/loop.py", project.folder / "saved"
     assert SAVE_CALL in code.read_text()
-    code.write_text(code.read_text().replace(SAVE_CALL, killed))
-    project.snakemake(TARGET, check=False, warm=False)
-    project.snakemake("--unlock", warm=False)
+    stands = f"{SAVE_CALL}                open({str(mark)!r}, 'w').close(); import time; time.sleep(600)\n"
+    code.write_text(code.read_text().replace(SAVE_CALL, stands))
+    running = project.start(TARGET, warm=True)
+    while not mark.exists():
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    project.snakemake("--unlock")
     return project
 
 
 def test_an_interruption_is_the_reason_and_says_where_it_resumes(interrupted):
     project = interrupted
-    plan = project.snakemake("-n", TARGET, warm=False).output
+    plan = project.snakemake("-n", TARGET).output
     assert "train (1): interrupted; resumes at epoch 2\n" in plan
     assert "forced" not in plan
-    assert "reason: interrupted; resumes at epoch 2" in project.snakemake("-np", TARGET, warm=False).output
-    assert "train (1): forced" in project.snakemake("-n", TARGET, "--forcerun", "train", warm=False).output
-    assert "train (1): forced" in project.snakemake("-n", TARGET, "-f", warm=False).output
+    assert "reason: interrupted; resumes at epoch 2" in project.snakemake("-np", TARGET).output
+    assert "train (1): forced" in project.snakemake("-n", TARGET, "--forcerun", "train").output
+    assert "train (1): forced" in project.snakemake("-n", TARGET, "-f").output
     # as where the training outlives Snakemake, which takes its files for incomplete
     for name in ("history.csv", "train.json"):
         (project.folder / RUN / name).touch()
-    assert (
-        "train (1): interrupted; resumes at epoch 2\n" in project.snakemake("-n", TARGET, warm=False).output
-    )
+    assert "train (1): interrupted; resumes at epoch 2\n" in project.snakemake("-n", TARGET).output
     shutil.rmtree(project.folder / RUN / "checkpoints")
-    assert "train (1): interrupted\n" in project.snakemake("-n", TARGET, warm=False).output
+    assert "train (1): interrupted\n" in project.snakemake("-n", TARGET).output
 
 
 def log(project):
