@@ -75,14 +75,14 @@ def left_running(folder):
 
 def killed(project, draw):
     """Start the demo, and kill it some time after some job has started → that job's rule; None: it ended first."""
-    process = project.start("-p", "--cores", "2")
-    jobs, rule, seen = draw.randint(1, 5), None, 0
+    process = project.start("-p", "--cores", "2", warm=True)  # whose end ends all that it has started
+    jobs, rule, seen = draw.randint(1, 8), None, 0
     for line in process.stdout:
         if start := re.match(r"(?:local)?rule (\w+):", line):
             seen, rule = seen + 1, start[1]
             if seen == jobs:
                 break
-    time.sleep(draw.uniform(0, 8))
+    time.sleep(draw.uniform(0, 2))
     if process.poll() is not None:
         return None
     os.killpg(process.pid, signal.SIGKILL)
