@@ -86,6 +86,13 @@ def test_another_metric_takes_the_place_of_bleu(files, capsys, monkeypatch):
     assert "difference: of TER from Base's" in capsys.readouterr().out
 
 
+def test_a_name_from_right_to_left_does_not_move_its_numbers(files, capsys):
+    compare(files, ("Base", "base.1"), ("نظام", "ours.1"), output=files / "out")
+    assert "| \u2068نظام\u2069 | 1 | " in capsys.readouterr().out
+    assert [*csv.DictReader((files / "out.csv").read_text().splitlines())][1]["system"] == "نظام"
+    assert "<dt>\u2068نظام\u2069 1 <small>" in (files / "out.html").read_text()
+
+
 def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
     systems = [("Base", "base.1"), ("<Ours>", "ours.1")]
     compare(files, *systems, output=files / "out", source=files / "base.2", train=files / "base.2")

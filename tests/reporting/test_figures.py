@@ -3,11 +3,13 @@
 import csv
 import itertools
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 
 from synmask.pipeline.files import UserError
@@ -182,6 +184,20 @@ def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
     assert shown == {(1, 0): ".7", (2, 0): ".3", (2, 1): "1.0", (0, 2): ".2", (1, 2): ".8"}
     row = table(tmp_path / "map.csv")[5]
     assert list(row.values()) == ["2", "b@@", "3", "c", "0.96"]
+
+
+def test_letters_from_right_to_left_stand_so_and_are_joined(tmp_path):
+    draw_map(["אב", "سلام", "b"], np.full((3, 3), 0.05), tmp_path / "map")
+    svg = (tmp_path / "map.svg").read_text()
+    font = get_font(fontManager.findfont("DejaVu Sans"))
+    glyphs = {
+        text: re.findall(
+            r'href="#DejaVuSans-(\w+)"', svg.partition(f"<!-- {text} -->")[2].partition("<!--")[0]
+        )
+        for text in ("אב", "سلام")
+    }
+    assert [int(glyph, 16) for glyph in glyphs["אב"]] == [font.get_char_index(ord(letter)) for letter in "בא"]
+    assert len(glyphs["سلام"]) == 3  # lam and alef are one
 
 
 def test_labels_are_shown_letter_by_letter(histories, drawn, tmp_path):

@@ -7,6 +7,7 @@ from html import escape
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.files import UserError
@@ -225,6 +226,19 @@ def test_latex_compiles(written, tmp_path):
     log = (tmp_path / "page.log").read_text(errors="replace")
     assert "Overfull" not in log
     assert "Missing character" not in log
+
+
+def test_wide_and_right_to_left_labels(written, tmp_path):
+    cells = [cell(1.0, label=label, system=label) for label in ("猫の系", "نظام (2)", "abc")]
+    written(Table("T", frame_of(cells), notes=[Note("Missing: \u2068نظام\u2069 De→En.")]))
+    _, _, head, rule, *rows, _, _ = (tmp_path / "t.md").read_text(encoding="utf-8").splitlines()
+    assert {cell_len(line) for line in (head, rule, *rows)} == {cell_len(head)}
+    assert rows[1].startswith("| \u2068نظام (2)\u2069 |")
+    latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert latex.startswith("% Letters beyond Latin need LuaLaTeX")
+    assert "Missing: نظام De" in latex
+    written(Table("T − é → λ", frame_of([cell(1.0, label="ß")])))
+    assert (tmp_path / "t.tex").read_text(encoding="utf-8").startswith(r"\begin{table}")
 
 
 @pytest.mark.parametrize(

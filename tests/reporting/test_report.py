@@ -268,6 +268,15 @@ def test_text_of_the_data_is_never_markup(project):
     assert "<b>&</b>" not in html
 
 
+def test_a_label_from_right_to_left_does_not_turn_what_stands_beside_it(project):
+    spec = copy.deepcopy(SPEC)
+    spec["experiments"][0]["systems"][1][1] = "نظام"
+    write_report(spec=spec, output=Path("results/report.html"), captions=project / "captions")
+    html = Path("results/report.html").read_text(encoding="utf-8")
+    assert "نظام" in html
+    assert not re.search("(?<!\u2068)نظام|نظام(?!\u2069)", html)
+
+
 HOSTILE = (
     "![x](http://a.example/x.png) <img src=http://b.example/y.png> [z](javascript:alert) _e_ *f* `g` a|b"
 )

@@ -332,3 +332,51 @@ def test_texts_of_a_long_sentence_are_legible_and_apart(open_page, tmp_path):
       }
       return JSON.stringify(seen);"""
     assert json.loads(open_page(tmp_path / "page.html", script, width=1280).result) == []
+
+
+WORDS = {
+    "ar": "يقرأ الطال@@ ب كتابا .",
+    "fa": "کودک می‌خو@@ اند کتاب .",
+    "he": "הילד קו@@ רא ספר .",
+    "ja": "私は 猫@@ が 好き 。",
+    "zh": "我 喜@@ 欢 猫 。",
+    "th": "ฉัน ชอ@@ บ แมว .",
+    "hi": "मैं किता@@ ब पढ़ता ।",
+}
+
+
+def test_words_stand_in_the_order_of_reading(tmp_path, open_page):
+    parents = [[[1, 0.5]], [[4, 0.6]], [[5, 0.4]], [], []]
+    for language, words in WORDS.items():
+        parse = Parse(words.split(), [3, 1, 4, 2], 6, None, [1, 3, 2, 5, 4], parents)
+        whole = words.replace("@@ ", "").split()
+        (tmp_path / "gold.mrg").write_text(
+            f"(S {' '.join(f'(N {word})' for word in whole)})\n", encoding="utf-8"
+        )
+        text = page("Trees", list(read_trees(tmp_path / "gold.mrg")), {"Grammar": [parse]})
+        (tmp_path / "page.html").write_text(text, encoding="utf-8")
+        script = """
+            const centre = (one) => one.getBoundingClientRect().x + one.getBoundingClientRect().width / 2;
+            const centres = (svg) => [...svg.querySelectorAll("text:not([class])")].map(centre);
+            return JSON.stringify({
+                trees: [...document.querySelectorAll("svg")].map(centres),
+                bars: [...document.querySelectorAll(".tree-bar-height, .tree-bar-distance")].map(centre),
+                text: getComputedStyle(document.querySelector(".tree-text")).direction,
+                inside: [...document.querySelectorAll("svg")].every((svg) => {
+                    const box = svg.getBoundingClientRect();
+                    return [...svg.querySelectorAll(".tree-word > text:not([class])")].every((one) => {
+                        const { left, right } = one.getBoundingClientRect();
+                        return left >= box.left - 1 && right <= box.right + 1;
+                    });
+                }),
+            })"""
+        found = json.loads(open_page(tmp_path / "page.html", script).result)
+        right_to_left = language in ("ar", "fa", "he")
+        assert found["text"] == ("rtl" if right_to_left else "ltr"), language
+        for centres in found["trees"]:
+            assert centres == sorted(centres, reverse=right_to_left), language
+        height, distance = found["bars"]
+        assert (height > distance) == right_to_left, language  # distances are to the next sub-word
+        assert found["inside"], language
+        word = re.search('tree-word" tabindex="0"><title>(.*?): likely', text)[1]
+        assert word == (f"\u2068{whole[0]}\u2069" if right_to_left else whole[0])

@@ -1,6 +1,7 @@
 """Trees in the terminal, by hand."""
 
 import pytest
+from rich.cells import cell_len
 
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_text import draw
@@ -42,6 +43,15 @@ def test_gold_and_induced_trees(gold):
         "│ ┗── cat   ▇▇▇▇▇▇▇▇▇▇    ▇▇▇▇▇▇▇▇▇▇",
         "└──── .     ▇▇▇▇▇▇▇▇▇▇▇▇  ▇▇▇▇▇▇▇▇",
     ]
+
+
+def test_words_from_right_to_left_do_not_turn_their_line(gold):
+    parse = Parse(["قرأ", "2@@", "ب", "a"], [1, 3, 2], 4)
+    lines = draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()
+    assert [line.split("─ ")[1].split("  ")[0] for line in lines[2:6]] == [
+        "\u2068قرأ\u2069", "2@@", "\u2068ب\u2069", "a",
+    ]  # fmt: skip
+    assert len({cell_len(line[: line.index("▇")]) for line in lines[3:6]}) == 1
 
 
 def test_one_word_and_equal_values(gold):

@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured
-from synmask.pipeline.display import pipes, plain, shown
+from synmask.pipeline.display import isolated, pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, words_of
 from synmask.pipeline.evaluation.measure import measured, ratio
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
@@ -106,7 +106,7 @@ def compare(
     rows = _rows(read, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
-    lines = ([plain(shown(row[0])), *row[1:]] for row in cells)
+    lines = ([plain(isolated(shown(row[0]))), *row[1:]] for row in cells)
     print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
     notes = [f"{metric}: {signature}" for metric, signature in signatures.items()] + _notes(read, label, gain)
     print("\n".join(notes))
@@ -120,13 +120,13 @@ def compare(
     sides = [rest[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
-        systems=[one.name for one in read],
+        systems=[isolated(one.name) for one in read],
         notes=notes,
         heads=heads,
         metric=label,
         rows=cells,
         groups=by_group,
-        runs=[f"{name} {seed}" for name, seed in runs],
+        runs=[f"{isolated(name)} {seed}" for name, seed in runs],
         examples=examples_of(sides, runs, **kwargs),
         with_source=source is not None,
     )  # fmt: skip

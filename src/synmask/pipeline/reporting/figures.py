@@ -219,7 +219,10 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
     if other is not None:
         return [font, other]
     boxes = " ".join(map(chr, sorted(lacking)[:10])) + (" …" if len(lacking) > 10 else "")
-    note(f"no font here has {boxes}, so a figure shows boxes; install one, such as Debian's fonts-noto-cjk")
+    install = (
+        "install one, such as Debian's fonts-noto-core, or fonts-noto-cjk for Chinese, Japanese and Korean"
+    )
+    note(f"no font here has {boxes}, so a figure shows boxes; {install}")
     warnings.filterwarnings("ignore", "Glyph .* missing from font")  # reported once
     return [font]
 

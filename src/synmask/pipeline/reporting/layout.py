@@ -11,16 +11,18 @@ import pandas as pd
 from markupsafe import Markup
 from markupsafe import escape as html_escape
 
-from synmask.pipeline.display import plain
+from synmask.pipeline.display import isolated, padded, plain
 from synmask.pipeline.files import UserError, all_writing, read_json, writing
 from synmask.pipeline.reporting.cells import frame_of, probability, signed, wide
 
+UNICODE_LATEX = r"""% Letters beyond Latin need LuaLaTeX or XeLaTeX, \usepackage{fontspec} and their font;
+% text from right to left also needs \usepackage[bidi=basic]{babel} (LuaLaTeX)."""
 WIDEST = 8  # columns of numbers
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "`": r"\textasciigrave{}", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "|": r"\textbar{}",
     "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "±": r"$\pm$", "×": r"$\times$", "−": "$-$",
     "→": r"$\rightarrow$", "≥": r"$\geq$", "λ": r"$\lambda$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$",
-    "–": "--", "“": "``", "”": "''", "\0": "{}",
+    "–": "--", "“": "``", "”": "''", "\0": "{}", "\u2068": "", "\u2069": "",
 }  # fmt: skip
 
 
@@ -138,10 +140,9 @@ def _markdown(table: Table) -> str:
 
     parts = [f"# {plain(table.title)}"]
     for name, block in table.blocks(form):
-        frame, stubs = _with_stubs(table, block, plain)
+        frame, stubs = _with_stubs(table, block, lambda text: plain(isolated(text)))
         heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
-        align = ["left"] * stubs + ["right"] * block.shape[1]
-        text = frame.to_markdown(index=False, headers=heads, colalign=align, disable_numparse=True)
+        text = padded(heads, "l" * stubs + "r" * block.shape[1], frame.to_numpy().tolist())
         parts += [f"**{plain(name)}**", text] if name else [text]
     for note in table.notes:
         text = plain(note.text).replace(r"\|", "|")
@@ -167,7 +168,9 @@ def _latex(table: Table) -> str:
             command = rf" \texttt{{{escape(note.command)}}}." if note.command else ""
             lines.append(rf"{escape(note.text)}{command}\par")
         lines.append(r"\end{minipage}")
-    return "\n".join([*lines, r"\end{table}"])
+    text = "\n".join([*lines, r"\end{table}"])
+    beyond_latin = any(letter.isalpha() and letter >= "\u0370" for letter in text)  # Greek is the first
+    return f"{UNICODE_LATEX}\n{text}" if beyond_latin else text
 
 
 def html_blocks(table: Table, link: Callable[[pd.Series], str | None]) -> Iterator[tuple[str, Markup]]:

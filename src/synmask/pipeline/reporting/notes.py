@@ -7,6 +7,7 @@ import pandas as pd
 
 from synmask.pipeline.config.base import arrow, is_measured
 from synmask.pipeline.config.published import Published
+from synmask.pipeline.display import isolated
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT
 from synmask.pipeline.reporting.layout import Note
@@ -19,6 +20,7 @@ def notes(
     spec: TableSpec, published: Published, cells: pd.DataFrame, runs: pd.DataFrame, make: str
 ) -> list[Note]:
     """The notes, first what makes numbers doubtful; `make`: the command that makes missing runs."""
+    spec = {**spec, "rows": [(system, isolated(label)) for system, label in spec["rows"]]}
     missing = _missing(spec, runs)
     warnings = [
         _not_finite(spec, runs),
@@ -77,7 +79,7 @@ def _marks(spec: TableSpec, cells: pd.DataFrame) -> str:
 
 def _untested(cells: pd.DataFrame) -> str:
     untested = cells[cells["baseline"].notna() & cells["p"].isna()]
-    names = (f"{cell.label} {arrow(cell.column)}" for cell in untested.itertuples())
+    names = (f"{isolated(cell.label)} {arrow(cell.column)}" for cell in untested.itertuples())
     return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.base import arrow, sides
+from synmask.pipeline.display import isolated
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.reporting.cells import probability, signed
@@ -61,6 +62,11 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
+    parts = [
+        entry | {"systems": [(name, isolated(label)) for name, label in entry["systems"]]}
+        for entry in spec["experiments"]
+    ]
+    spec = {**spec, "experiments": parts}
     experiments = [_experiment(entry, captions) for entry in spec["experiments"]]
     filters = {
         "cards": lambda runs: [

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.display import shown
+from synmask.pipeline.display import isolated, right_to_left, shown
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.html import part, render, spread
@@ -119,8 +119,14 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
 
 
 def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
-    """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
+    """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below.
+
+    Words that are read from right to left stand so.
+    """
     places, end = _places(drawing)
+    places, width = [*places, end + ROOT / 2], end + ROOT * bool(parse and parse.parents)
+    if mirrored := right_to_left(" ".join(drawing.leaves)):
+        places = [width - x for x in places]
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
     tops: list[tuple[float, int]] = []  # x and level of each node
@@ -140,10 +146,8 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
     if parse is not None:
         split = [(start, end) for start, end in sentence.words if end - start > 1]
         marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
-        drawn_bars, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
-    root = end + ROOT / 2
-    width = end + ROOT * bool(parse and parse.parents)
-    words = [_word(leaf, index, [*places, root], line, parse) for index, leaf in enumerate(drawing.leaves)]
+        drawn_bars, height = _bars(parse, places[:-1], height + BAR + 4, mirrored), height + BAR + 8
+    words = [_word(leaf, index, places, line, parse) for index, leaf in enumerate(drawing.leaves)]
     content = (
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
@@ -155,7 +159,8 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse | None) -> str:
     """A leaf, and arrows to its likely parents, shown when it is pointed at; the last place is the root's."""
-    text = f'<text x="{places[index]:.1f}" y="{y}">{escape(leaf)}</text>'
+    direction = ' direction="rtl"' if right_to_left(leaf) else ""
+    text = f'<text x="{places[index]:.1f}" y="{y}"{direction}>{escape(leaf)}</text>'
     if parse is None or not parse.parents:
         return text
     names, arrows = [], []
@@ -171,14 +176,15 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse |
         arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y + 22}">{short}</text>')
         if parent == len(parse.tokens):
             arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y}">root</text>')
-        names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
-    tooltip = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
+        names.append(f"{isolated([*parse.tokens, '</s> (root)'][parent])} {share:.2f}")
+    tooltip = f"{isolated(leaf)}: likely parents {', '.join(names) or 'none above 0.1'}"
     return f'<g class="tree-word" tabindex="0"><title>{escape(tooltip)}</title>{text}{"".join(arrows)}</g>'
 
 
-def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
-    """Bars: heights at the left of each sub-word's position, distances at its right."""
-    shift = {"height": -BAR_WIDTH - 0.5, "distance": 0.5}
+def _bars(parse: Parse, places: Sequence[float], foot: int, mirrored: bool) -> str:
+    """Bars: heights at the left of each sub-word's position, distances at its right; or `mirrored`."""
+    before, after = -BAR_WIDTH - 0.5, 0.5
+    shift = {"height": after, "distance": before} if mirrored else {"height": before, "distance": after}
     paths = []
     for name, values in bars(parse).items():
         drawn = [

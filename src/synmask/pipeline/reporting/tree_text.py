@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from synmask.pipeline.display import filled, shown
+from synmask.pipeline.display import filled, isolated, shown
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
 
@@ -40,7 +40,7 @@ def _with_bars(texts: list[str], parse: Parse) -> list[str]:
 
 def _tree(drawing: Drawing) -> list[str]:
     """Lines of leaves with their branches: one column per depth, as wide as its widest label."""
-    nodes = [node._replace(label=shown(node.label)) for node in drawing.nodes]
+    nodes = [node._replace(label=isolated(shown(node.label))) for node in drawing.nodes]
     depth = [0] * len(nodes)
     for number in reversed(range(len(nodes))):
         for child in nodes[number].children:
@@ -66,6 +66,8 @@ def _tree(drawing: Drawing) -> list[str]:
             if line in starts:
                 deepest[line] = max(deepest[line], column + 1)
     return [
-        "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {shown(leaf)}"
+        "".join(row[:used])
+        + "".join("─" * (width[c] + 1) for c in range(used, columns))
+        + f"─ {isolated(shown(leaf))}"
         for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
     ]
