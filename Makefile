@@ -85,14 +85,20 @@ define with_uv
 @$(PYTHON) -m venv $(1)
 @$(1)/bin/pip install --quiet --require-hashes -r requirements/uv.txt
 endef
-# as pip does; else each process compiles what it imports, where PYTHONDONTWRITEBYTECODE is set
-export UV_COMPILE_BYTECODE := 1
+# else each process compiles what it imports
+unexport PYTHONDONTWRITEBYTECODE
 UV_INSTALL = $(1)/bin/uv pip install --python $(1)
+# a stage is one line with its time (a recipe's line has a shell of its own, which counts SECONDS); a fault is shown in full
+STAGE = log=$(VENV)/set-up.log; stage() { printf 'set-up   %s … ' "$$1"; shift; \
+  "$$@" > $$log 2>&1 || { echo failed; cat $$log >&2; exit 1; }; echo "$$SECONDS s"; }; stage
 
 $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt requirements/uv.txt
 	$(call with_uv,.venv-$*)
 	$(call UV_INSTALL,.venv-$*) --require-hashes -r $<
 	@touch $@
+
+IMPORT_ALL := import snakemake.cli; from importlib import import_module; from synmask.pipeline.verbs import VERBS, module_of; \
+  [*map(import_module, map(module_of, VERBS))]
 
 #: others who use this clone may not write it. --reinstall-package: uv would not see that a kernel has changed
 $(READY): $(PINS) pyproject.toml $(KERNELS)
@@ -100,12 +106,12 @@ $(READY): $(PINS) pyproject.toml $(KERNELS)
 	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
-	@echo "set-up   $(VENV): 2.8 GB to download (PyTorch's libraries for GPUs are most of it), 5.5 GB on the disk"
 	$(call with_uv,$(VENV))
-	@echo "set-up   1 of 3: the pinned packages"
-	@$(call UV_INSTALL,$(VENV)) --require-hashes -r requirements/pipeline.txt
-	@echo "set-up   2 of 3: fairseq, which is compiled"
-	@$(call UV_INSTALL,$(VENV)) --require-hashes --no-deps -r requirements/fairseq.txt
-	@echo "set-up   3 of 3: synmask, whose operators are compiled"
-	@$(call UV_INSTALL,$(VENV)) --no-deps --no-build-isolation --reinstall-package synmask -e .
+	@$(STAGE) "1 of 4: the pinned packages: 2.8 GB to download (PyTorch's libraries for GPUs are most of it), 5.5 GB on the disk" \
+	  $(call UV_INSTALL,$(VENV)) --require-hashes -r requirements/pipeline.txt
+	@$(STAGE) "2 of 4: fairseq, which is compiled" \
+	  $(call UV_INSTALL,$(VENV)) --require-hashes --no-deps -r requirements/fairseq.txt
+	@$(STAGE) "3 of 4: synmask, whose operators are compiled (1 to 2 minutes)" \
+	  $(call UV_INSTALL,$(VENV)) --no-deps --no-build-isolation --reinstall-package synmask -e .
+	@$(STAGE) "4 of 4: bytecode of what snakemake and all verbs import" $(VENV)/bin/python -c '$(IMPORT_ALL)'
 	@touch $@
