@@ -174,3 +174,23 @@ def test_the_script_that_draws_and_scores(tmp_path, monkeypatch, capsys):
     ]
     assert 50 <= float(f1) <= 100
     assert (tmp_path / "distribution.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_its_beam_and_length_penalty_are_those_of_the_call(models):
+    model, kwargs = load(models / "grammar.pt"), {"nbest": 2}
+    wide = model.translate(LINES, **kwargs)
+    assert model.translate(LINES, beam=2, length_penalty=0.0, **kwargs) == load(
+        models / "grammar.pt", beam=2, length_penalty=0.0
+    ).translate(LINES, **kwargs)
+    assert model.translate(LINES, length_penalty=0.0, **kwargs) != wide
+    assert model.translate(LINES, batch=1, **kwargs) == wide  # the settings of `load` again
+    for arguments, message in (
+        ({"beam": 0}, "beam 0: Input should be greater than 0"),
+        ({"length_penalty": float("nan")}, "length_penalty nan: "),
+        ({"batch": 0}, "batch must be at least 1, not 0"),
+        ({"nbest": 3, "beam": 2}, "nbest 3: the beam holds 2"),
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            model.translate(LINES, **arguments)
+    with pytest.raises(TypeError, match=r"^line 2 must be a text, not NoneType$"):
+        model.translate(["a", None])

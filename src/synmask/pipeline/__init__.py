@@ -5,14 +5,21 @@ from pathlib import Path
 from typing import Any
 
 
-def load(path: str | Path, **kwargs: Any) -> Any:
+def load(path: str | Path, *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1) -> Any:
     """The trained model in a file of `synmask average`, as a `translation.model.Model`.
 
-    `load("demo")` is the model that is shipped (translation/demo.md), unless a file has this name.
-    A file is loaded without running code in it; `kwargs` is as for `Model`.
+    A file is loaded without running code in it.
+
+    Args:
+        path: the model file; "demo" is the model that is shipped (translation/demo.md), unless a file has
+            this name.
+        beam: hypotheses that `Model.translate` keeps at each step.
+        length_penalty: exponent of the length in the score of a translation.
+        threads: CPU threads of this process.
 
     Raises:
         ModuleNotFoundError: one of the pipeline's packages is not installed.
+        UserError: it is no model file, or a number is out of its range.
     """
     try:
         module = import_module(".translation.model", __package__)
@@ -20,7 +27,8 @@ def load(path: str | Path, **kwargs: Any) -> Any:
         if (message := missing(error)) is None:
             raise
         raise ModuleNotFoundError(message, name=error.name) from None
-    return module.Model(path, **kwargs)
+    settings = module.decoding(module.DEFAULTS, beam=beam, length_penalty=length_penalty)
+    return module.Model(path, settings, threads=threads)
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

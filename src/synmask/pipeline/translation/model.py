@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
@@ -44,24 +45,41 @@ class Model:
     """
 
     def __init__(self, path: str | Path, settings: Decoding = DEFAULTS, *, threads: int = 1) -> None:
-        self.path = Path(path)
+        self.path, self._settings = Path(path), settings
         self._translator = Translator([self.path], settings, threads=threads)
         self._loaded = Loaded(self._translator.models[0], self._translator.task, self._translator.text)
 
-    def translate(self, lines: Sequence[str], nbest: int = 1) -> list[str] | list[list[Candidate]]:
-        """The translation of each line of text; with `nbest` above 1, so many with scores, best first.
+    def translate(
+        self,
+        lines: Sequence[str],
+        nbest: int = 1,
+        *,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        batch: int = 64,
+    ) -> list[str] | list[list[Candidate]]:
+        """The translation of each line of text.
+
+        Args:
+            nbest: with more than 1, so many translations of each line with scores, best first.
+            beam: hypotheses that are kept at each step; default: those of `load`.
+            length_penalty: exponent of the length in the score; default: that of `load`.
+            batch: lines that are translated together.
 
         Raises:
-            TypeError: `lines` is one text.
-            UserError: a line is too long, or `nbest` is above the beam size.
+            TypeError: `lines` is one text, or one of them is no text.
+            UserError: a line is too long, `nbest` is above the beam size, or a number is out of its range.
         """
         _check_lines(lines)
+        if batch < 1:
+            raise UserError(f"batch must be at least 1, not {batch}")
         translator = self._translator
+        translator.use(decoding(self._settings, beam=beam, length_penalty=length_penalty))
         if nbest > translator.settings.beam:
             raise UserError(f"nbest {nbest}: the beam holds {translator.settings.beam} translations")
         translator.nbest, translator.scored = nbest, nbest > 1
-        found = [*translator([*lines])]
-        return found if nbest > 1 else [best.text for (best,) in found]
+        translations = [*translator([*lines], batch=batch)]
+        return translations if nbest > 1 else [best.text for (best,) in translations]
 
     def parse(self, lines: Sequence[str]) -> list[Parse]:
         """The syntax that the model's guide induces for each line of text.
@@ -103,8 +121,25 @@ class Model:
         return log_probabilities(model, pairs, self._translator.settings.max_tokens)
 
 
-def _check_lines(*given: object) -> None:
-    """Refuse a text where lines are needed: its characters would pass for them."""
-    for lines in given:
+def decoding(settings: Decoding, **values: float | None) -> Decoding:
+    """The settings with the values that are not None.
+
+    Raises:
+        UserError: a value is out of its range.
+    """
+    values = {name: value for name, value in values.items() if value is not None}
+    try:
+        return Decoding.model_validate(settings.model_dump() | values)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise UserError(f"{fault['loc'][0]} {fault['input']!r}: {fault['msg']}") from None
+
+
+def _check_lines(*texts: Sequence[str]) -> None:
+    """Refuse a text where lines are needed, since its characters would pass for them, and what is no text."""
+    for lines in texts:
         if isinstance(lines, str):
             raise TypeError(f"give a list of texts, such as [{lines!r}], not one text")
+        for number, line in enumerate(lines, start=1):
+            if not isinstance(line, str):
+                raise TypeError(f"line {number} must be a text, not {type(line).__name__}")

@@ -87,10 +87,15 @@ class Translator:
         self.templates = None
         if self.task.template_dictionary is not None:
             self.templates = load_template_model(models[0])
-        self.settings = settings
         self.nbest, self.scored = nbest, scored
         self.parse, self.jars, self.name = parse, jars, name
-        self.search = BeamSearch(self.models, self.task.tgt_dict, settings)
+        self.settings: Decoding | None = None
+        self.use(settings)
+
+    def use(self, settings: Decoding) -> None:
+        """Translate with these settings from now on."""
+        if settings != self.settings:
+            self.settings, self.search = settings, BeamSearch(self.models, self.task.tgt_dict, settings)
 
     @property
     def starts_programs(self) -> bool:
