@@ -1,7 +1,7 @@
 # make demo: set up, then run the main job.  make test: set up, then all tests.
 # make chaos: kill the whole demo 20 times and compare its end with that of an undisturbed one.
 # make fuzz: call every verb wrongly, 100 times each (FUZZ); FUZZ_SEED draws other calls.
-# make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
+# make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md); slow cells of docs/library/encoder.md.
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make demo-docs: copy the demo's tables and figures from results/ to docs/demo.md.
 # make demo-model: train the model that is shipped as `demo` again, and write it.
@@ -51,7 +51,7 @@ fuzz: $(READY)
 	  echo "FUZZ=$$FUZZ FUZZ_SEED=$$FUZZ_SEED" && pytest tests/cli/test_hostile.py
 
 cluster: $(READY)
-	@$(ACTIVATE) && pytest -m cluster tests/workflow
+	@$(ACTIVATE) && pytest -m cluster tests
 	@$(ACTIVATE) && python tests/workflow/slurm/scheduling.py
 
 bench: $(READY)

@@ -23,8 +23,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from synmask.modules import Dropout, Linear
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.cpu.modules import Dropout, Linear
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.detokenise import join_subwords
@@ -37,8 +37,8 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.translation.model_file import load_model
-from synmask.processor import CPU
 
 # our modules: those of fairseq's own models
 SLOWER = {

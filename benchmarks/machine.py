@@ -19,8 +19,8 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: el
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.provenance import processor
-from synmask.processor import CPU
 
 ROOT = Path(__file__).resolve().parents[1]
 TURN = 0.02  # seconds

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 from machine import ROOT
-from synmask.processor import CPU
+from synmask.pipeline.cpu.processor import CPU
 
 PAGE = ROOT / "docs/performance.md"
 TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)

@@ -74,15 +74,14 @@ def count_parameters(settings, *sizes):
 def of_our_modules(model):
     """fairseq's `model` with the classes that ours is built of; parameters and names stay."""
     from fairseq.modules import FairseqDropout, MultiheadAttention
-    from torch import nn
 
-    from synmask.modules import Dropout, Linear
+    from synmask.pipeline.cpu.modules import accelerate
     from synmask.pipeline.training.operators import Attention, AttentionDropout
 
-    ours = {FairseqDropout: AttentionDropout, nn.Dropout: Dropout, nn.Linear: Linear}
+    ours = {FairseqDropout: AttentionDropout, MultiheadAttention: Attention}
     for module in model.modules():
-        module.__class__ = (ours | {MultiheadAttention: Attention}).get(type(module), type(module))
-    return model
+        module.__class__ = ours.get(type(module), type(module))
+    return accelerate(model)
 
 
 def slow_modules(model):

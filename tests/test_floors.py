@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/synmask"
 PIPELINE = {  # the floors of its rooms
-    "": 1, "files": 1, "paths": 1, "gpus": 1, "config": 1, "runs": 1, "provenance": 1, "record": 1, "corpora": 1, "text": 1, "syntax": 1, "search": 1,
+    "": 1, "files": 1, "cpu": 1, "paths": 1, "gpus": 1, "config": 1, "runs": 1, "provenance": 1, "record": 1, "corpora": 1, "text": 1, "syntax": 1, "search": 1,
     "evaluation": 2, "workflow": 2,
     "training": 3, "reporting": 3, "export": 3,
     "translation": 4,
@@ -19,9 +19,6 @@ METHOD = {
     "": 0,
     "checks": 0,
     "kernels": 0,
-    "bf16": 0,
-    "modules": 0,
-    "processor": 0,
     "options": 0,
     "induction": 1,
     "guides": 2,

@@ -1,15 +1,16 @@
 """Dropout and linear layers against torch's."""
 
+import copy
 from argparse import Namespace
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmask import bf16, modules
-from synmask.induction.parser import as_product
-from synmask.modules import Linear, dropout, linear
-from synmask.processor import CPU
+from synmask import GuidedEncoder, Shape, build_guide
+from synmask.pipeline.cpu import bf16, modules
+from synmask.pipeline.cpu.modules import Linear, accelerate, as_product, dropout, linear
+from synmask.pipeline.cpu.processor import CPU
 
 
 def test_dropout_keeps_the_share_it_should_and_scales_it():
@@ -96,7 +97,7 @@ def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
 
     functions = {
         "linear": (linear, (40, 64), (32, 64), (32,)),
-        "product": (bf16.product, (3, 4, 16, 64), (3, 4, 64, 8)),
+        "product": (torch.matmul, (3, 4, 16, 64), (3, 4, 64, 8)),
         "convolution": (convolved, (2, 20, 64), (32, 64, 9), (32,)),
     }
     for function, *shapes in functions.values():
@@ -104,7 +105,8 @@ def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
         found = []
         for kind in (torch.bfloat16, torch.float64):
             leaves = [value.to(kind, copy=True).requires_grad_() for value in inputs]
-            result = function(*leaves)
+            with bf16.float32_products():
+                result = function(*leaves)
             result.backward(torch.ones_like(result))
             found.append([result.detach(), *(leaf.grad for leaf in leaves)])
         for ours, exact in zip(*found, strict=True):
@@ -167,3 +169,22 @@ def test_in_bf16_onednn_gets_few_sizes_and_results_stay(count, wide, narrow):
     exact = torch.autograd.grad(wanted, (x, weight), grad.double())
     for ours, theirs in zip((found, *made), (wanted, *exact), strict=True):
         torch.testing.assert_close(ours.double(), theirs.double(), rtol=2**-7, atol=1e-3)  # a last bit
+
+
+@pytest.mark.parametrize("name", ["plain", "grammar", "lpsi", "lisa"])
+def test_an_accelerated_encoder_has_the_same_states_and_gradients(name, monkeypatch):
+    monkeypatch.setattr(modules, "ONEDNN_WEIGHT", 0)
+    torch.manual_seed(3)
+    shape, options = Shape(embed_dim=8, heads=2, ffn_dim=16, layers=2), {}
+    if name == "grammar":
+        options = {"bpe": "none", "conv_layers": 1, "conv_kernel": 3}
+    encoder = GuidedEncoder(shape, None if name == "plain" else build_guide(name, options, shape))
+    x, padding = torch.randn(3, 7, 8), torch.arange(7) >= torch.tensor([[7], [4], [5]])
+    found = []
+    for model in (encoder, accelerate(copy.deepcopy(encoder))):
+        states, _ = model(x, padding)
+        states[~padding].square().mean().backward()
+        found.append([states[~padding], *(parameter.grad for parameter in model.parameters())])
+    assert {type(module) for module in model.modules()} & set(modules.FASTER) == set()
+    for ours, plain in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from synmask import processor
-from synmask.processor import CHOICES, CPU
+from synmask.pipeline.cpu import processor
+from synmask.pipeline.cpu.processor import CHOICES, CPU
 
 WIDTHS = list(CHOICES)  # the widest first
 
 
 def chosen(**environment):
     """The choice of another process."""
-    command = [sys.executable, "-c", "from synmask.processor import CPU; print(CPU)"]
+    command = [sys.executable, "-c", "from synmask.pipeline.cpu.processor import CPU; print(CPU)"]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask import processor
+from synmask.pipeline.cpu import processor
 
 OPERATORS = ("training/test_operators.py", "search/test_products.py", "search/test_fused.py")
 METHOD = (
@@ -44,7 +44,7 @@ MASKS = {  # kinds, from the most able → what makes a processor of one before 
 X86 = [*MASKS][:-1]
 PROGRAM = """
 import sys, pytest
-from synmask import processor
+from synmask.pipeline.cpu import processor
 print(processor.capability(), flush=True)
 sys.exit(pytest.main(sys.argv[1:]))
 """

@@ -14,16 +14,18 @@ ANNOTATIONS = {"bpe_labels": (), "heads": (2,), "distances": (), "words": (4,)} 
 def readable(x: Tensor) -> bool:
     """Whether the values of `x` can be looked at.
 
-    Not on a GPU, where the host would have to wait, and not where there are none: while torch.compile,
-    torch.export or torch.jit trace the model, or torch.func transforms it.
+    Not on a GPU, where the host would have to wait, and not where there are none: while torch.compile or
+    torch.export traces the model, or torch.func transforms it.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(x) is not Tensor:
+    if torch.compiler.is_compiling() or type(x) is not Tensor:
         return False
     return x.device.type == "cpu" and not transformed(x)
 
 
 def transformed(*tensors: Tensor) -> bool:
     """Whether torch.func transforms (grad, vmap, …) run with one of the tensors."""
+    if torch.compiler.is_compiling():
+        return False
     return any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors))
 
 

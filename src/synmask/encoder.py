@@ -13,10 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.bf16 import product
 from synmask.checks import check_annotations, check_padding, check_states
 from synmask.guides import Drop, Guide, Shape
-from synmask.modules import Dropout, Linear
 
 Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
@@ -26,32 +24,20 @@ def by_head(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, x.size(-1) // heads)).permute(1, 2, 0, 3)
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: nn.Module) -> Tensor:
-    """Scaled queries (B, H, m, d), keys and values (B, H, n, d) → (B, H, m, d).
-
-    On a CPU by products and a softmax: forward and backward, torch's fused attention takes up to 1.3 times as
-    long in float32 (heads of 16 x 64 numbers; at 512 tokens 0.7 times), and up to 5 times in bf16.
-
-    Args:
-        bias: is added to the scores (B, H, m, n); it may have ones for any of their sizes.
-        drop: for the weights; its rate is `drop.p`.
-    """
-    if query.device.type != "cpu":
-        dropped = drop.p if drop.training else 0.0
-        return F.scaled_dot_product_attention(query, key, value, bias, dropped, scale=1.0)
-    scores = product(query, key.mT)
-    return product(drop((scores if bias is None else scores + bias).softmax(-1)), value)
-
-
 def guided(module: nn.Module, x: Tensor, attend: Attend) -> Tensor:
     """Self-attention of x (n, B, d) with the projections of `module` → (n, B, d).
 
     `attend` computes each token's context from the scaled scores (B, H, n, n) and the values.
     """
-    projected = module.q_proj(x) * module.scaling, module.k_proj(x), module.v_proj(x)
-    query, key, value = (by_head(one, module.num_heads) for one in projected)
-    context = attend(product(query, key.mT), value, x.transpose(0, 1), module.dropout_module)
+    query, key, value = projected(module, x)
+    context = attend(query @ key.mT, value, x.transpose(0, 1), module.dropout_module)
     return module.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
+
+
+def projected(module: nn.Module, x: Tensor) -> list[Tensor]:
+    """The scaled queries, the keys and the values (B, H, n, d / H) of x (n, B, d)."""
+    parts = module.q_proj(x) * module.scaling, module.k_proj(x), module.v_proj(x)
+    return [by_head(part, module.num_heads) for part in parts]
 
 
 class SelfAttention(nn.Module):
@@ -60,26 +46,27 @@ class SelfAttention(nn.Module):
     def __init__(self, embed_dim: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.num_heads, self.scaling = heads, (embed_dim // heads) ** -0.5
-        self.dropout_module = Dropout(dropout)
+        self.dropout_module = nn.Dropout(dropout)
         self.k_proj, self.v_proj, self.q_proj, self.out_proj = (
-            Linear(embed_dim, embed_dim) for _ in range(4)
+            nn.Linear(embed_dim, embed_dim) for _ in range(4)
         )
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
         nn.init.xavier_uniform_(self.out_proj.weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Tensor, bias: Tensor | None, attend: Attend | None = None) -> Tensor:
-        """x (n, B, d), bias (B, 1, 1, n), added to the scores, or None → (n, B, d)."""
+    def forward(self, x: Tensor, bias: Tensor, attend: Attend | None = None) -> Tensor:
+        """x (n, B, d), bias (B, 1, 1, n), added to the scores → (n, B, d)."""
         if attend is not None:
             return guided(self, x, attend)
-        query, key, value = (
-            by_head(one, self.num_heads)
-            for one in (self.q_proj(x) * self.scaling, self.k_proj(x), self.v_proj(x))
-        )
-        bias = None if bias is None else bias.to(query.dtype)
-        context = attention(query, key, value, bias, self.dropout_module)
+        query, key, value = projected(self, x)
+        context = self.attention(query, key, value, bias.to(query.dtype))
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        """Scaled queries, keys and values (B, H, n, d / H), bias (B, 1, 1, n) → (B, H, n, d / H)."""
+        dropped = self.dropout_module.p if self.training else 0.0
+        return F.scaled_dot_product_attention(query, key, value, bias, dropped, scale=1.0)
 
 
 class EncoderLayer(nn.Module):
@@ -96,14 +83,14 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attn = SelfAttention(shape.embed_dim, shape.heads, attention_dropout)
         self.self_attn_layer_norm = nn.LayerNorm(shape.embed_dim)
-        self.dropout_module = Dropout(dropout)
+        self.dropout_module = nn.Dropout(dropout)
         self.activation_fn = activation
-        self.activation_dropout_module = Dropout(activation_dropout)
-        self.fc1 = Linear(shape.embed_dim, shape.ffn_dim)
-        self.fc2 = Linear(shape.ffn_dim, shape.embed_dim)
+        self.activation_dropout_module = nn.Dropout(activation_dropout)
+        self.fc1 = nn.Linear(shape.embed_dim, shape.ffn_dim)
+        self.fc2 = nn.Linear(shape.ffn_dim, shape.embed_dim)
         self.final_layer_norm = nn.LayerNorm(shape.embed_dim)
 
-    def forward(self, x: Tensor, bias: Tensor | None, attend: Attend | None = None) -> Tensor:
+    def forward(self, x: Tensor, bias: Tensor, attend: Attend | None = None) -> Tensor:
         """x and bias as for `SelfAttention` → (n, B, d). With `attend`, a guide attends."""
         attended = self.self_attn(x, bias, attend)
         x = self.self_attn_layer_norm(x + self.dropout_module(attended))
@@ -120,10 +107,8 @@ def encode(
 ) -> tuple[Tensor, Any]:
     """Embedded sentences x (B, n, d), 0 at pads, through all layers → states (n, B, d), the guide's state."""
     prepared = None if guide is None else guide.prepare(x, padding, annotations)
-    x, bias = x.transpose(0, 1).contiguous(), None
-    # On a GPU, to look for pads would take longer than to mask none: the host would wait.
-    if padding.device.type != "cpu" or padding.any():
-        bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
+    x = x.transpose(0, 1).contiguous()
+    bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
     for index, layer in enumerate(layers):
         attend = None
         if guide is not None and index < guide.layers:
@@ -135,15 +120,34 @@ def encode(
 class GuidedEncoder(nn.Module):
     """A Transformer encoder; `guide` computes self-attention in its first `guide.layers` layers.
 
-    `dropout` and the others are those of `EncoderLayer`.
+    Args:
+        shape: the encoder's sizes.
+        guide: a guide built for the same `shape`, such as `GrammarGuide(GrammarOptions(bpe="none"), shape)`;
+            None: an ordinary encoder.
+        dropout: the rate, from 0 to 1, after attention and after the feed-forward network.
+        attention_dropout: the rate for attention weights.
+        activation_dropout: the rate after the activation.
+        activation: of the feed-forward network, (..., ffn_dim) → same.
+
+    Raises:
+        ValueError: the guide was built for another shape, or a rate is not from 0 to 1.
     """
 
-    def __init__(self, shape: Shape, guide: Guide | None = None, **dropout: Any) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        guide: Guide | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = F.relu,
+    ) -> None:
         super().__init__()
         if guide is not None and guide.shape != shape:
             raise ValueError(f"the guide was built for {guide.shape}, the encoder has {shape}")
         self.shape = shape
-        self.layers = nn.ModuleList(EncoderLayer(shape, **dropout) for _ in range(shape.layers))
+        settings = dropout, attention_dropout, activation_dropout, activation
+        self.layers = nn.ModuleList(EncoderLayer(shape, *settings) for _ in range(shape.layers))
         self.guide = guide
 
     def forward(
@@ -161,8 +165,11 @@ class GuidedEncoder(nn.Module):
 
         Raises:
             ValueError: an argument has a wrong shape, type or value, or an annotation is missing. Values are
-                looked at on a CPU only: on a GPU the host would have to wait.
+                looked at in eager mode on a CPU only: on a GPU the host would have to wait.
+            NotImplementedError: `torch.jit` traces it, which would keep the length of its example.
         """
+        if torch.jit.is_tracing():
+            raise NotImplementedError("torch.jit.trace keeps one length: use torch.export.export")
         check_states(x, self.shape.embed_dim)
         if padding is None:
             padding = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)

@@ -137,9 +137,9 @@ def test_a_folder_holds_one_guide_and_runs_no_code_without_trust(exported):
     folder, message = exported
     assert "trust_remote_code=True" in message
     assert {path.name for path in (folder / "lisa").glob("*.py")} == {
-        "modeling_translation.py", "synmask_bf16.py", "synmask_checks.py", "synmask_encoder.py", "synmask_guides.py",
-        "synmask_guides_attention.py", "synmask_guides_lisa.py", "synmask_modules.py", "synmask_options.py",
-        "synmask_options_lisa.py", "synmask_pipeline_text_moses.py", "synmask_processor.py", "tokenization_moses.py",
+        "modeling_translation.py", "synmask_checks.py", "synmask_encoder.py", "synmask_guides.py",
+        "synmask_guides_attention.py", "synmask_guides_lisa.py", "synmask_options.py",
+        "synmask_options_lisa.py", "synmask_pipeline_text_moses.py", "tokenization_moses.py",
     }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_the_tower_is_a_transformer_layer_of_what_may_be_seen(batch, guide):
                 attended, _ = tower.self_attn(these.x[b, i : i + 1], seen, seen)
                 state = tower.norm1(these.x[b, i : i + 1] + attended)
                 state = tower.norm2(state + tower.linear2(torch.relu(tower.linear1(state))))
-                expected = lpsi.output(state)[0].float()
+                expected = lpsi.output(state)[0]
                 torch.testing.assert_close(prepared.distance[b, :, i], expected, rtol=0, atol=1e-6)
 
 
@@ -74,7 +74,7 @@ def test_equal_distances_halve_and_open_gates_change_nothing(batch, guide):
         lpsi.output.weight.zero_()
     halves = lpsi.prepare(these.x, these.padding, {}).log_gate
     steps = (torch.arange(6)[:, None] - torch.arange(6)).abs()
-    torch.testing.assert_close(halves[0, 0], -math.log(2) * steps.float())
+    torch.testing.assert_close(halves[0, 0], -math.log(2) * steps.double())
     plain = these.scores.masked_fill(these.padding[:, None, None, :], float("-inf")).softmax(-1)
     found = lpsi.attend(these.scores, _walls(halves * 0, these.padding), 0)
     torch.testing.assert_close(found, plain, rtol=0, atol=1e-12)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from synmask.induction.parser import GrammarParser, _sums, _sums_at_once, as_product
+from synmask.induction.parser import GrammarParser
+from synmask.pipeline.cpu.modules import _sums, _sums_at_once, as_product
 
 D = 6
 

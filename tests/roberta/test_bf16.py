@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bf16_products import ProductsInBf16
-from synmask import bf16
 from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.cpu import bf16
 from synmask.pipeline.roberta.continued import ContrastiveRoberta
 from synmask.pipeline.roberta.labelled import task_loss
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
@@ -36,7 +36,7 @@ def test_no_product_of_a_fine_tuning_is_left_to_torch(small_roberta, demo_lines,
     model = GuidedRoberta.fine_tuned(weights, SHAPE.settings(), guidance, outputs=3).train()
     model = model if autocast else model.bfloat16()
     given = {"annotations": {"words": WORDS.expand(2, -1, -1)}, "classification_head_name": HEAD}
-    with ProductsInBf16() as products:
+    with ProductsInBf16() as products, bf16.float32_products():
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             outputs, extra = model(TOKENS, masked=torch.tensor([1, 2, 7]), **given)
         task_loss(outputs, torch.tensor([0, 2]), "sum").backward(retain_graph=True)
@@ -54,7 +54,7 @@ def test_no_product_of_a_pretraining_is_left_to_torch(small_roberta, demo_lines,
     else:
         model = GuidedRoberta.build(SHAPE.settings(), weights.dictionary)
     model = model.train() if autocast else model.train().bfloat16()
-    with ProductsInBf16() as products:
+    with ProductsInBf16() as products, bf16.float32_products():
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             outputs = model(TOKENS, None, torch.tensor([1, 2])) if continued else {"logits": model(TOKENS)[0]}
         sum(one.float().square().mean() for one in outputs.values()).backward()

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search import continuations, extension, fused
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.translation.steps import CrossAttention, LayerSteps
-from synmask.processor import CPU
 
 pytestmark = pytest.mark.skipif(not extension.LANES, reason="a processor without AVX2")
 

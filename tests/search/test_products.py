@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from synmask import bf16
+from synmask.pipeline.cpu import bf16
 from synmask.pipeline.search.products import Products
 
 

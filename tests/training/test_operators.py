@@ -11,8 +11,8 @@ from fairseq.modules import MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
 from fairseq_trainer import FusedAdam
-from synmask.encoder import attention, by_head
-from synmask.modules import dropout
+from synmask.encoder import by_head
+from synmask.pipeline.cpu.modules import attention, dropout
 from synmask.pipeline.training.operators import Attention, smoothed_cross_entropy
 
 PAD = 1

@@ -6,6 +6,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from small_models import typed
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search import extension
 from synmask.pipeline.training.binarise import encode, read_dictionary
 from synmask.pipeline.translation import beam
@@ -13,7 +14,6 @@ from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.st_nmt import TemplatedEncoder
 from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.transformer import TokenEncoder
-from synmask.processor import CPU
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from bf16_products import ProductsInBf16
 from small_models import fit, typed
-from synmask import bf16
 from synmask.options import guide_names
+from synmask.pipeline.cpu import bf16
 
 
 @pytest.mark.parametrize("name", ["none", *(name for name in guide_names() if name not in ("sla", "syntax"))])

@@ -15,6 +15,7 @@ from small_models import fit, folder_of, model_text, typed
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding, Training
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import TryAgain, UserError, read_lines, write_lines
 from synmask.pipeline.provenance import commit
@@ -28,7 +29,6 @@ from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.train import Translation
 from synmask.pipeline.translation.valid_bleu import valid_bleu
-from synmask.processor import CPU
 
 KEEP = 2
 DOCS = Path(__file__).parents[2] / "docs/workflow.md"

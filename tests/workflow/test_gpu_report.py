@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from synmask.processor import CPU
+from synmask.pipeline.cpu.processor import CPU
 
 pytestmark = pytest.mark.xdist_group("demo")
 SCRIPT = Path(__file__).parents[2] / "benchmarks/gpu.py"

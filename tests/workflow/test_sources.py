@@ -158,7 +158,7 @@ def test_what_is_equal(one, other):
         ("x = a + b", "x = a - b"),
         ("x = 'a'", "x = 'b'"),
         ("x = f'{a}'", "x = f'{a!r}'"),
-        ("from synmask.bf16 import lacking as a", "from synmask.bf16 import product as a"),
+        ("from synmask.pipeline.cpu.bf16 import lacking as a", "from synmask.pipeline.cpu.bf16 import product as a"),
         ("def f(a, b=1): return a", "def f(a, b=2): return a"),
         ("print('one')", "print('two')"),
         ("class A:\n    x: ClassVar[int] = 1", "class A:\n    x: int = 1"),

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from synmask.bf16 import product
 from synmask.options import GuideOptions, guide_names, options_of
 
 Drop = Callable[[Tensor], Tensor]
@@ -130,7 +129,7 @@ class Guide(nn.Module, ABC):
         Returns:
             (B, H, n, d_head).
         """
-        return product(drop(self.attend(scores, prepared, layer)), values)
+        return drop(self.attend(scores, prepared, layer)) @ values
 
     def start_plain(self) -> None:
         """For a pre-trained model: start close to unguided attention. By default, do nothing."""

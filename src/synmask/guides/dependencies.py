@@ -1,6 +1,5 @@
 """Relations between tokens in the dependency trees of their words."""
 
-import torch
 from torch import Tensor
 
 from synmask.guides.attention import masked_softmax
@@ -48,5 +47,6 @@ def restricted(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tensor:
         scores: (B, H, n, n); allowed: (B, n, n) bool; padding: (B, n) bool, True at pads.
     """
     reach = allowed & ~padding[:, None, :]
-    outside = torch.where(reach.any(-1, keepdim=True), ~reach, padding[:, None, :])
+    free = ~reach.any(-1, keepdim=True)
+    outside = (free & padding[:, None, :]) | ~(free | reach)
     return masked_softmax(scores, outside[:, None])

@@ -25,6 +25,12 @@ class DistanceGuide(Guide):
     g_ij is the product of (1 + tanh((d_i - d_k) / t)) / 2 over all gaps k between i and j except the one next
     to i; d_i is the distance of the gap next to i on the side of j. Gaps with a larger distance than this
     block attention. Sentences without distances are not guided.
+
+    It reads `annotations["distances"]` (B, n) int: of the gap after each token; -1: none.
+
+    Args:
+        options: `DistanceOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Gates:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from synmask.bf16 import product
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
@@ -46,6 +45,12 @@ class GrammarGuide(Guide):
     Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are those of `GrammarParser`.
     `calibration` is "masked" or "as-published": then sentences with left pads get the published code's margin
     of about 1e9, which makes the distances ineffective (docs/method.md).
+
+    It reads `annotations["bpe_labels"]` (B, n) int: 0, 2 or 1 (pad); none with bpe="none".
+
+    Args:
+        options: `GrammarOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def __init__(self, options: GrammarOptions, shape: Shape) -> None:
@@ -87,7 +92,7 @@ class GrammarGuide(Guide):
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
-            mask = product(weights.expand(len(mask), -1, -1), mask.flatten(2)).view(scores.shape)
+            mask = (weights.expand(mask.size(0), -1, -1) @ mask.flatten(2)).view(scores.shape)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
         return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)

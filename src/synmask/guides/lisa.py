@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.bf16 import product
 from synmask.guides import Guide, LossInputs, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.modules import Linear
 from synmask.options.lisa import LisaOptions
 
 
@@ -28,12 +26,18 @@ class LisaGuide(Guide):
     q and k are the halves of leaky_relu(W x + b), each as wide as a head. Loss: `parse_weight` times the
     cross-entropy of each token's parent, the first sub-word of its head word. Sentences without heads add
     nothing. The head attends by its own prediction, in training as in decoding.
+
+    `loss` reads `annotations["heads"]` (B, n, 2) int: first and last sub-word of the head; -1: none.
+
+    Args:
+        options: `LisaOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def __init__(self, options: LisaOptions, shape: Shape) -> None:
         super().__init__(options, shape)
         width = shape.embed_dim // shape.heads
-        self.inputs = Linear(shape.embed_dim, 2 * width)
+        self.inputs = nn.Linear(shape.embed_dim, 2 * width)
         self.bilinear = nn.Parameter(torch.empty(width + 1, width))
         nn.init.xavier_uniform_(self.inputs.weight)
         nn.init.zeros_(self.inputs.bias)
@@ -43,7 +47,7 @@ class LisaGuide(Guide):
         """x (B, n, d) → logits of each token's parent."""
         query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
         query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
-        return Pointers(product(product(query, self.bilinear.to(query.dtype)), key.mT), padding)
+        return Pointers(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
 
     def attend(self, scores: Tensor, prepared: Pointers, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights; the first head's scores are ignored."""

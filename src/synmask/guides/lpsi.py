@@ -9,17 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.bf16 import in_float32, lacking, product
 from synmask.guides import Guide, LossInputs, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.modules import Dropout, Linear
 from synmask.options.lpsi import LpsiOptions
 
 
 @dataclass(frozen=True)
 class Walls:
-    """distance (B, G, n) of each token and gated head, float32; log_gate (B, G, n, n); padding (B, n);
-    outside (B, 1, 1 or n, n): True where attention is not allowed."""
+    """distance (B, G, n) of each token and gated head, float32 or wider; log_gate (B, G, n, n);
+    padding (B, n); outside (B, 1, 1 or n, n): True where attention is not allowed."""
 
     distance: Tensor
     log_gate: Tensor
@@ -35,6 +33,13 @@ class LpsiGuide(Guide):
     per token for each of the first `heads` heads. The decoder has its own tower, which sees only earlier
     tokens. Loss, with `sync`: `sync_weight` times the difference between the decoder's distances and the
     source's, mapped by cross-attention: "rank", the order of each two tokens, with a margin.
+
+    It reads no annotations.
+
+    Args:
+        options: `LpsiOptions`.
+        shape: the sizes of the guided encoder.
+        causal: whether a token sees earlier ones alone, as in a decoder.
     """
 
     def __init__(self, options: LpsiOptions, shape: Shape, causal: bool = False) -> None:
@@ -43,8 +48,7 @@ class LpsiGuide(Guide):
         self.tower = nn.TransformerEncoderLayer(
             shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
         )
-        _use_our_modules(self.tower)
-        self.output = Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
+        self.output = nn.Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
         # The published tower is fairseq's layer; only these two start differently from torch's.
         attention, scale = self.tower.self_attn, shape.embed_dim**-0.5
         nn.init.uniform_(attention.in_proj_bias, -scale, scale)
@@ -61,10 +65,10 @@ class LpsiGuide(Guide):
         n = x.size(1)
         after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         masks = {"src_mask": after if self.causal else None}
-        if len(x):  # torch's attention cannot mask the pads of an empty batch
+        if x.size(0):  # torch's attention cannot mask the pads of an empty batch
             masks["src_key_padding_mask"] = padding
-        states = in_float32(self.tower, x, **masks).to(x.dtype) if lacking(x) else self.tower(x, **masks)
-        distance = self.output(states).float().mT
+        distance = self.output(self.tower(x, **masks)).mT
+        distance = distance.to(torch.promote_types(distance.dtype, torch.float32))
         factor = F.logsigmoid(self.options.temperature * (distance[..., :, None] - distance[..., None, :]))
         outside = padding[:, None, None, :]
         return Walls(
@@ -89,22 +93,11 @@ class LpsiGuide(Guide):
             return None
         induced, real = inputs.target.distance.mean(1), ~inputs.target.padding
         distance = inputs.source.distance.mean(1)[..., None]
-        carried = product(inputs.cross_attention.float(), distance).squeeze(-1)
+        carried = (inputs.cross_attention.float() @ distance).squeeze(-1)
         order = (induced[:, :, None] - induced[:, None, :]).sign()
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
         return self.options.sync_weight * missed[pairs].sum()
-
-
-def _use_our_modules(tower: nn.TransformerEncoderLayer) -> None:
-    """Replace the linear layers and dropouts of torch's layer; its parameters stay."""
-    for name, module in [*tower.named_children()]:
-        if isinstance(module, nn.Dropout):
-            setattr(tower, name, Dropout(module.p))
-        elif isinstance(module, nn.Linear):
-            ours = Linear(module.in_features, module.out_features, device="meta")  # draws no numbers
-            ours.weight, ours.bias = module.weight, module.bias
-            setattr(tower, name, ours)
 
 
 class WallSteps:

@@ -24,6 +24,12 @@ class PascalGuide(Guide):
 
     It guides the first `heads` heads of the first layer. In training, each row of each head stays unguided
     (w_i = 1) with probability `ignore`. Sentences without heads are not guided.
+
+    It reads `annotations["heads"]` (B, n, 2) int: first and last sub-word of the head; -1: none.
+
+    Args:
+        options: `PascalOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Parents:

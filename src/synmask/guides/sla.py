@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from synmask.bf16 import product
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, restricted, within
-from synmask.modules import Linear
 from synmask.options.sla import SlaOptions
 
 
@@ -30,12 +28,18 @@ class SlaGuide(Guide):
     starting from w = 0 and z = `start`. A token is near i if its word is at most `edges` edges of the
     dependency tree from i's word or from one of the two words beside that. Punctuation and tokens without a
     word or a parse (`<s>`, `</s>`) are visible to all tokens; the latter also see all tokens.
+
+    It reads `annotations["words"]` (B, n, 4) int (`Guide`).
+
+    Args:
+        options: `SlaOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def __init__(self, options: SlaOptions, shape: Shape) -> None:
         super().__init__(options, shape)
         self.layers = shape.layers
-        self.gates = nn.ModuleList(Linear(shape.embed_dim, 1) for _ in range(shape.layers))
+        self.gates = nn.ModuleList(nn.Linear(shape.embed_dim, 1) for _ in range(shape.layers))
         for gate in self.gates:
             nn.init.zeros_(gate.weight)
             nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))
@@ -62,7 +66,7 @@ class SlaGuide(Guide):
         gate = self.gates[layer](states).sigmoid()[:, None]
         everything = masked_softmax(scores, prepared.padding)
         local = self.attend(scores, prepared, layer)
-        return product(drop(torch.lerp(everything, local, gate.to(local.dtype))), values)
+        return drop(torch.lerp(everything, local, gate.to(local.dtype))) @ values
 
 
 def _rows(near: Tensor, place: Tensor, word: Tensor) -> Tensor:

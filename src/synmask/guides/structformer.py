@@ -14,6 +14,12 @@ class StructformerGuide(GrammarGuide):
 
     As in StructFormer, all sentences of a batch get the largest of their calibration margins, so outputs
     depend on the batch.
+
+    It reads no annotations.
+
+    Args:
+        options: `StructformerOptions`.
+        shape: the sizes of the guided encoder.
     """
 
     def __init__(self, options: StructformerOptions, shape: Shape) -> None:
@@ -24,6 +30,6 @@ class StructformerGuide(GrammarGuide):
     def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:
         """Calibrated distances (B, n-1)."""
         margin = calibration_margin(distance, height, padding)
-        if len(margin):  # an empty batch has no largest one
+        if margin.size(0):  # an empty batch has no largest one
             margin = margin.amax(0, keepdim=True)
         return (distance - margin).to(distance.dtype)

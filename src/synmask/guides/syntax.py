@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, noop_context_fn
 
-from synmask.bf16 import computed, product
+from synmask.checks import transformed
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NO_POSITION, ancestors, restricted, same
@@ -43,8 +42,17 @@ class SyntaxGuide(Guide):
     outputs, weighted by softmax(u·O_m + b_m); each layer learns u and b (the paper; the published code sums
     them).
 
-    The outputs of a layer are recomputed in the backward pass, so memory holds those of one layer only.
+    The outputs of a layer are recomputed in the backward pass, so memory holds those of one layer only;
+    `context_fn` is for both passes, as of `torch.utils.checkpoint`.
+
+    It reads `annotations["words"]` (B, n, 4) int (`Guide`).
+
+    Args:
+        options: `SyntaxOptions`.
+        shape: the sizes of the guided encoder.
     """
+
+    context_fn = staticmethod(noop_context_fn)
 
     def __init__(self, options: SyntaxOptions, shape: Shape) -> None:
         super().__init__(options, shape)
@@ -93,18 +101,19 @@ class SyntaxGuide(Guide):
     ) -> Tensor:
         """The combined outputs of all masks, (B, H, n, d_head)."""
         arguments = scores, values, drop, prepared, layer
-        if torch.is_grad_enabled():
-            return checkpoint(self._topical, *arguments, use_reentrant=False)
+        if torch.is_grad_enabled() and not transformed(scores):
+            kwargs = {"use_reentrant": False, "context_fn": self.context_fn}
+            return checkpoint(self._topical, *arguments, **kwargs)
         return self._topical(*arguments)
 
     def _topical(self, scores: Tensor, values: Tensor, drop: Drop, prepared: Relations, layer: int) -> Tensor:
         outputs = torch.stack(
-            [product(drop(self._weights(scores, prepared, number)), values) for number in range(self.masks)]
+            [drop(self._weights(scores, prepared, number)) @ values for number in range(self.masks)]
         )
         topic = self.topic[layer].view(values.size(1), values.size(3)).to(values.dtype)
-        logits = computed(partial(torch.einsum, "mbhnd,hd->bnm"), outputs, topic).float() + self.bias[layer]
+        logits = torch.einsum("mbhnd,hd->bnm", outputs, topic).float() + self.bias[layer]
         share = logits.masked_fill(~prepared.used, float("-inf")).softmax(-1).to(values.dtype)
-        return computed(partial(torch.einsum, "bnm,mbhnd->bhnd"), share, outputs)
+        return torch.einsum("bnm,mbhnd->bhnd", share, outputs)
 
     def _weights(self, scores: Tensor, prepared: Relations, number: int) -> Tensor:
         if number == EVERYTHING:

@@ -89,13 +89,38 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
     """
     _check(distance, height, padding)
     distance, height = _exact(distance, height)
-    return distance + _NegativeMargin.apply(distance, height, padding)[0]
+    return distance - _margin(distance, height, padding)
 
 
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
     """The number that `calibrate` subtracts from a sentence's distances: (B, 1), in float32 or wider."""
     _check(distance, height, padding)
-    return -_NegativeMargin.apply(*_exact(distance, height), padding)[0]
+    return _margin(*_exact(distance, height), padding)
+
+
+def _margin(distance: Tensor, height: Tensor, padding: Tensor | None) -> Tensor:
+    if torch.compiler.is_exporting():
+        border, heights = _borders_and_heights(distance, height, padding)
+        return -_spare(border, running_maximum(heights)).flatten(1).amin(1, keepdim=True)
+    return -_NegativeMargin.apply(distance, height, padding)[0]
+
+
+def _borders_and_heights(distance: Tensor, height: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The borders (B, n+1) between which tokens stand; in row l (B, n, n) the heights from l on."""
+    if padding is not None:  # a span with a pad is the lowest, and never cut off
+        distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
+        height = height.masked_fill(padding, OVER_BORDERS)
+    below = ones_above(height.size(1), height)[:, :-1].mT
+    return F.pad(distance, (1, 1), value=BORDER), torch.add(height[:, None, :], below, alpha=-NO_SPAN)
+
+
+def _spare(border: Tensor, highest: Tensor) -> Tensor:
+    """How far each span's highest token (B, n, n) is above the lower of its borders (B, n+1).
+
+    0 for no proper span: the whole sentence, which has two borders beyond it, and l > r.
+    """
+    spare = highest - torch.minimum(border[:, :-1, None], border[:, None, 1:])
+    return F.threshold(spare, -0.1 * BORDER, 0, inplace=True)
 
 
 class _NegativeMargin(torch.autograd.Function):
@@ -107,16 +132,9 @@ class _NegativeMargin(torch.autograd.Function):
     @staticmethod
     def forward(distance: Tensor, height: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         n = height.size(1)
-        if padding is not None:  # a span with a pad is the lowest, and never cut off
-            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
-            height = height.masked_fill(padding, OVER_BORDERS)
-        border = F.pad(distance, (1, 1), value=BORDER)
-        below = ones_above(n, height)[:, :-1].mT
-        highest, token = running_maximum(torch.add(height[:, None, :], below, alpha=-NO_SPAN))
-        spare = highest - torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
-        # No proper span: the whole sentence, which has two borders beyond it, and l > r.
-        spare = F.threshold(spare, -0.1 * BORDER, 0, inplace=True)
-        least, span = spare.flatten(1).min(1, keepdim=True)
+        border, heights = _borders_and_heights(distance, height, padding)
+        highest, token = heights.cummax(-1)
+        least, span = _spare(border, highest).flatten(1).min(1, keepdim=True)
         left, right = span // n, span % n + 1
         nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
         return least, nearer, token.flatten(1).gather(1, span)
@@ -132,7 +150,7 @@ class _NegativeMargin(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, Tensor, None]:
         nearer, token, least = ctx.saved_tensors
         grad = torch.ops.aten.hardtanh_backward(grad, least, -math.inf, 0)  # none if the margin is 0
-        border, height = grad.new_zeros(len(grad), 2 * ctx.n + 1).split([ctx.n + 1, ctx.n], 1)
+        border, height = grad.new_zeros(grad.size(0), 2 * ctx.n + 1).split([ctx.n + 1, ctx.n], 1)
         return border.scatter(1, nearer, -grad)[:, 1:-1], height.scatter(1, token, grad), None
 
 

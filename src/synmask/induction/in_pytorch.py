@@ -9,6 +9,7 @@ exp(height of j).
 """
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -35,11 +36,19 @@ def height_range(dtype: torch.dtype) -> float:
     return 2 * _ROOM * math.log(torch.finfo(torch.promote_types(dtype, torch.float32)).max)
 
 
+def exact(x: Tensor) -> AbstractContextManager:
+    """Without autocast on the device of `x`."""
+    device = x.device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
 def distribution_in_pytorch(
     distance: Tensor, height: Tensor, padding: Tensor | None, distance_scale: Tensor, height_scale: Tensor
 ) -> Tensor:
     """Distance (B, n-1), height (B, n), padding (B, n), two 0-d scales → P_D (B, n, n)."""
-    with torch.autocast(height.device.type, enabled=False):
+    with exact(height):
         return _distribution(distance, height, padding, distance_scale, height_scale)
 
 
@@ -52,7 +61,7 @@ def _distribution(
     n = height.size(1)
     above = ones_above(n, height)
     lower, upper = above[:, 1:].mT, above[:, 1:]  # x @ upper is a cumulative sum, x @ lower from the right
-    farthest, _ = _range_maximum(distance, lower)
+    farthest = running_maximum(gaps(distance, lower))
     over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
     inside = (distance_scale * over).sigmoid()
     # Beyond the diagonal, gradients may overflow: tril and triu cut them off, a product with 0 would not.
@@ -82,7 +91,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         x, y = ctx.saved_tensors
-        with torch.autocast(grad.device.type, enabled=False):
+        with exact(grad):
             return grad @ y.mT, x.mT @ grad if ctx.needs_input_grad[1] else None
 
 
@@ -112,8 +121,8 @@ def _weights(scaled: Tensor, padding: Tensor | None) -> Tensor:
         logits = logits.masked_fill(padding, 0)
     # A height below the range counts as if it lay on its limit, up to rounding.
     reach = height_range(scaled.dtype)
-    exact = torch.where(logits < -(1 + 1e-6) * reach, -reach, logits)
-    return (exact - exact.detach().amin(1, keepdim=True) / 2).exp()
+    logits = torch.where(logits < -(1 + 1e-6) * reach, -reach, logits)
+    return (logits - logits.detach().amin(1, keepdim=True) / 2).exp()
 
 
 def ones_above(n: int, like: Tensor) -> Tensor:
@@ -121,18 +130,25 @@ def ones_above(n: int, like: Tensor) -> Tensor:
     return like.new_ones(n, n + 1).triu(1)
 
 
-def _range_maximum(distance: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances (B, n-1) → (B, n, n): the largest between tokens i < j, far below all others for i >= j.
+def gaps(distance: Tensor, lower: Tensor) -> Tensor:
+    """Distances (B, n-1) → (B, n, n): in row i, of the gap before each token j > i; far below where j <= i.
 
-    And (B, n, n): the token after that gap, 0 for i >= j. `lower` is 1 on and below the diagonal.
+    The largest up to column j is then the largest between i and j. `lower` is 1 on and below the diagonal.
     """
     gap_before = F.pad(distance, (1, 0), value=OVER_BORDERS)  # above all that a row has where j <= i
-    return running_maximum(torch.add(gap_before[:, None, :], lower, alpha=-NO_SPAN))
+    return torch.add(gap_before[:, None, :], lower, alpha=-NO_SPAN)
 
 
-def running_maximum(x: Tensor) -> tuple[Tensor, Tensor]:
-    """x (B, n, n) → the largest number of each row up to each column, and its column."""
-    return x.cummax(-1)
+def running_maximum(x: Tensor) -> Tensor:
+    """x (B, n, n) → the largest number of each row up to each column."""
+    if not torch.compiler.is_exporting():
+        return x.cummax(-1).values
+    # ONNX has no cummax: over 2, 4, 8, … columns, up to 65,536.
+    steps = 2 ** torch.arange(16, device=x.device)
+    earlier = (torch.arange(x.size(-1), device=x.device) - steps[:, None]).clamp(min=0)
+    for columns in earlier:
+        x = torch.maximum(x, x.index_select(-1, columns))
+    return x
 
 
 class FusedDistribution(torch.autograd.Function):
@@ -144,7 +160,7 @@ class FusedDistribution(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Tensor | None) -> Tensor:
-        with torch.autocast(arguments[0].device.type, enabled=False):
+        with exact(arguments[0]):
             return FusedDistribution._distribution(ctx, arguments)
 
     @staticmethod
@@ -155,7 +171,7 @@ class FusedDistribution(torch.autograd.Function):
             height = height.masked_fill(padding, -_PAD_DEPTH)
         batch, n = height.shape
         triangles = lower, upper, above = _triangles(height)
-        farthest, where = _range_maximum(distance, lower)
+        farthest, where = gaps(distance, lower).cummax(-1)
         over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
         inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
         beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
@@ -185,7 +201,7 @@ class FusedDistribution(torch.autograd.Function):
             output = distribution_in_pytorch(*inputs)
             gradients = iter(torch.autograd.grad(output, needed, grad, create_graph=True))
             return tuple(next(gradients) if needs else None for needs in ctx.needs_input_grad)
-        with torch.autocast(grad.device.type, enabled=False):
+        with exact(grad):
             return FusedDistribution._gradients(inputs, saved, ctx.triangles, grad)
 
     @staticmethod
@@ -228,8 +244,8 @@ def _far_and_weights(logits: Tensor) -> tuple[Tensor, Tensor]:
     And their exponentials, in the exact range and centred on its middle.
     """
     logits = F.threshold(logits.sub_(logits.amax(1, keepdim=True)), -BORDER, 0, inplace=True)
-    exact = logits.clamp(min=-height_range(logits.dtype))
-    return logits, torch.sub(exact, exact.amin(1, keepdim=True), alpha=0.5).exp_()
+    near = logits.clamp(min=-height_range(logits.dtype))
+    return logits, torch.sub(near, near.amin(1, keepdim=True), alpha=0.5).exp_()
 
 
 def _summed(x: Tensor, triangles: Tensor) -> Tensor:

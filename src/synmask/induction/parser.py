@@ -1,16 +1,13 @@
 """Token embeddings of a sentence -> its syntactic distances and heights."""
 
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.bf16 import computed, lacking
 from synmask.checks import check_annotation, check_padding, check_states
-from synmask.modules import Linear
-from synmask.processor import CPU
 
 PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
 Combination = Literal["none", "add", "concatenate"]
@@ -65,12 +62,12 @@ class GrammarParser(nn.Module):
             table = torch.randn(3, bpe_dim) / math.sqrt(bpe_dim)
             table[PAD_LABEL] = 0
             self.label_embedding = nn.Embedding.from_pretrained(table, freeze=False, padding_idx=PAD_LABEL)
-            self.label_projection = Linear(bpe_dim, embed_dim)
+            self.label_projection = nn.Linear(bpe_dim, embed_dim)
         width = 2 * embed_dim if bpe == "concatenate" else embed_dim
-        self.distance_hidden = Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
-        self.distance_output = Linear(embed_dim, 1)
-        self.height_hidden = Linear(width, embed_dim)
-        self.height_output = Linear(embed_dim, 1)
+        self.distance_hidden = nn.Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
+        self.distance_output = nn.Linear(embed_dim, 1)
+        self.height_hidden = nn.Linear(width, embed_dim)
+        self.height_output = nn.Linear(embed_dim, 1)
 
     def forward(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Distances and heights, not calibrated.
@@ -103,67 +100,17 @@ class GrammarParser(nn.Module):
 
     def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
         for convolution in self.convolutions:
-            x = _norm_tanh(_convolved(convolution, x.masked_fill(padding[:, :, None], 0)))
+            x = _norm_tanh(convolution(x.masked_fill(padding[:, :, None], 0).mT).mT)
         if self.attention is None:
             return x
         attended = self.attention(x, padding)
         return x + attended if self.residual else attended
 
 
-def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
-    """(B, n, d) -> (B, n, d)."""
-    if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacking(x):
-        return convolution(x.mT).mT
-    return as_product(convolution, x)  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
-
-
 def _pairs(x: Tensor) -> Tensor:
     """Each two neighbours: (B, n, d) -> (B, n-1, 2d)."""
-    batch, n, d = x.shape
-    if n == 1:
-        return x.new_empty(batch, 0, 2 * d)
-    return x.unfold(1, 2, 1).mT.flatten(2).contiguous()
-
-
-def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
-    """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
-    return computed(_product, x, convolution.weight, convolution.bias)
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return F.linear(_Windows.apply(x, weight.size(2)), weight.mT.flatten(1), bias)
-
-
-class _Windows(torch.autograd.Function):
-    """x (B, n, d), 0 beyond its ends -> what a kernel sees at each token, (B, n, kernel * d)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, kernel: int) -> Tensor:
-        before = (kernel - 1) // 2
-        padded = F.pad(x, (0, 0, before, kernel - 1 - before))
-        ctx.shape, ctx.kernel, ctx.before = padded.shape, kernel, before
-        return padded.unfold(1, kernel, 1).mT.flatten(2).contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        padded = (_sums if grad.is_cpu else _sums_at_once)(grad, ctx.shape, ctx.kernel)
-        return padded[:, ctx.before : ctx.before + grad.size(1)], None
-
-
-def _sums(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
-    """The gradient of windows (B, n, kernel * d) -> that of the padded states, of `shape`.
-
-    On a CPU, `_sums_at_once` takes 2 to 5 times as long. On a GPU, this launches operators for each place.
-    """
-    padded = grad.new_zeros(shape)
-    for place, part in enumerate(grad.chunk(kernel, dim=2)):
-        padded[:, place : place + grad.size(1)] += part
-    return padded
-
-
-def _sums_at_once(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
-    windows = grad.unflatten(2, (kernel, -1)).mT
-    return torch.ops.aten.unfold_backward(windows, shape, 1, kernel, 1)
+    x = x.view_as(x)  # its two gradients are summed before that of the heights: always in the same order
+    return torch.cat([x[:, :-1], x[:, 1:]], dim=-1)
 
 
 class SelfAttention(nn.Module):
@@ -175,8 +122,8 @@ class SelfAttention(nn.Module):
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()
-        self.inputs = Linear(embed_dim, 3 * embed_dim)  # query, key, value
-        self.output = Linear(embed_dim, embed_dim)
+        self.inputs = nn.Linear(embed_dim, 3 * embed_dim)  # query, key, value
+        self.output = nn.Linear(embed_dim, embed_dim)
         for weight in self.inputs.weight.data.chunk(3):
             nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
         nn.init.xavier_uniform_(self.output.weight)
@@ -185,5 +132,5 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
         query, key, value = self.inputs(x)[:, None].chunk(3, dim=-1)
         bias = torch.where(padding, -math.inf, 0.0).to(x.dtype)[:, None, None]
-        attended = computed(F.scaled_dot_product_attention, query, key, value, bias)
+        attended = F.scaled_dot_product_attention(query, key, value, bias)
         return self.output(attended.squeeze(1))

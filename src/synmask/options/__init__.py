@@ -8,6 +8,7 @@ no file that another one's training depends on.
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pkgutil import iter_modules
+from textwrap import wrap
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
@@ -85,6 +86,20 @@ class HeadOptions(GuideOptions):
     heads: int | None = option(
         None, "how many heads are guided, from the first; default: all", gt=0, lt=2**63
     )
+
+
+def documented(options: type[GuideOptions]) -> type[GuideOptions]:
+    """Add the type, range, default and description of each option to the docstring."""
+    lines = [f"Options of the guide `{options.__module__.rpartition('.')[2]}`.", "", "Attributes:"]
+    for option in fields(options):
+        bounds = {name: option.metadata[name] for name in BOUNDS.keys() & option.metadata.keys()}
+        facts = [option.type.__name__ if isinstance(option.type, type) else str(option.type)]
+        facts += [f"{BOUNDS[name][0]} {bound}" for name, bound in sorted(bounds.items()) if bound < 2**63]
+        facts += [f"default {option.default!r}"]
+        lines += [f"    {option.name} ({', '.join(facts).replace('typing.', '')}):"]
+        lines += wrap(option.metadata["description"], 90, initial_indent=8 * " ", subsequent_indent=8 * " ")
+    options.__doc__ = "\n".join(lines)
+    return options
 
 
 def guide_names() -> list[str]:

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from synmask.options import HeadOptions, option
+from synmask.options import HeadOptions, documented, option
 
 
+@documented
 @dataclass(frozen=True)
 class DistanceOptions(HeadOptions):
     reads = frozenset({"distances"})

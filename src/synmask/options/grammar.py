@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from synmask.options import GuideOptions, option
+from synmask.options import GuideOptions, documented, option
 
 
+@documented
 @dataclass(frozen=True)
 class GrammarOptions(GuideOptions):
     induces = frozenset({"distances", "heads"})

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from synmask.options import HeadOptions, option
+from synmask.options import HeadOptions, documented, option
 
 
+@documented
 @dataclass(frozen=True)
 class LpsiOptions(HeadOptions):
     induces = frozenset({"distances"})

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from synmask.options import GuideOptions, option
+from synmask.options import GuideOptions, documented, option
 
 
+@documented
 @dataclass(frozen=True)
 class SlaOptions(GuideOptions):
     reads = frozenset({"words"})

@@ -23,6 +23,7 @@ from synmask.pipeline.cli.settings import configured
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.files import UserError
 from synmask.pipeline.runs import trainings
 from synmask.pipeline.workflow import slurm
@@ -30,7 +31,6 @@ from synmask.pipeline.workflow.jobs import Jobs, Values
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
-from synmask.processor import CPU
 
 TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[str, str]  # what was looked at; what is wrong and what to do, "" if it is good

@@ -4,7 +4,6 @@ import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from synmask.bf16 import in_float32, lacking
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
@@ -103,11 +101,10 @@ class ContrastiveRoberta(GuidedRoberta):
         """src_tokens (B, n), positions `masked` (m,) of the flattened (B, n) → "mlm_logits" (m, V),
         "attention" (B, n, n), "features" (B, n, d)."""
         states, _ = self.encoder.extract_features(src_tokens)
-        contrast = partial(in_float32, self.contrast) if lacking(states) else self.contrast
         return {
             "mlm_logits": self.encoder.output_layer(states.flatten(0, 1).index_select(0, masked)),
             "attention": self.encoder.sentence_encoder.guide.seen.float(),
-            "features": contrast(states).float(),
+            "features": self.contrast(states).float(),
         }
 
 

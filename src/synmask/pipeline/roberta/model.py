@@ -6,30 +6,18 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaClassificationHead, RobertaEncoder, RobertaModel
-from fairseq.models.roberta.model import RobertaLMHead
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor, nn
 
-from synmask.bf16 import computed
 from synmask.encoder import SelfAttention
 from synmask.guides import Shape, build_guide
-from synmask.modules import Dropout
 from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.cpu.modules import accelerate
 from synmask.pipeline.roberta.weights import Weights
-from synmask.pipeline.training.operators import faster
 from synmask.pipeline.translation.transformer import TokenEncoder
 
 HEAD = "task"  # fairseq's name for the classification head
-
-
-class _WordHead(RobertaLMHead):
-    """fairseq's head over the vocabulary; its largest product, too, is `bf16.computed`."""
-
-    def forward(self, features: Tensor, masked_tokens: Tensor | None = None, **_: Any) -> Tensor:
-        chosen = features if masked_tokens is None else features[masked_tokens]
-        x = self.layer_norm(self.activation_fn(self.dense(chosen)))
-        return computed(nn.functional.linear, x, self.weight) + self.bias
 
 
 class _Encoder(RobertaEncoder):
@@ -40,11 +28,6 @@ class _Encoder(RobertaEncoder):
         encoder.apply(_start)
         return encoder
 
-    def build_lm_head(self, *args: Any, **kwargs: Any) -> RobertaLMHead:
-        head = _WordHead(*args, **kwargs)
-        head.dense = faster(head.dense)
-        return head
-
     def extract_features(
         self, src_tokens: Tensor, *_: Any, annotations: dict[str, Tensor] | None = None, **__: Any
     ) -> tuple[Tensor, dict[str, Any]]:
@@ -54,13 +37,11 @@ class _Encoder(RobertaEncoder):
 
 
 class _Head(RobertaClassificationHead):
-    """fairseq's head over `<s>`, of our modules."""
+    """fairseq's head over `<s>`."""
 
     def __init__(self, args: Namespace, outputs: int) -> None:
         width = args.encoder_embed_dim
         super().__init__(width, width, outputs, args.pooler_activation_fn, args.pooler_dropout)
-        self.dense, self.out_proj = faster(self.dense), faster(self.out_proj)
-        self.dropout = Dropout(args.pooler_dropout)
 
 
 def _start(module: nn.Module) -> None:
@@ -81,7 +62,7 @@ class GuidedRoberta(RobertaModel):
         Args:
             args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
         """
-        return cls(args, _Encoder(args, dictionary))
+        return accelerate(cls(args, _Encoder(args, dictionary)))
 
     @classmethod
     def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
@@ -96,7 +77,7 @@ class GuidedRoberta(RobertaModel):
             guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
-        return model
+        return accelerate(model)
 
     @torch.no_grad()
     def scale_outputs(self, factor: float) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from synmask.kernels import load
-from synmask.processor import CPU
+from synmask.pipeline.cpu.processor import CPU
 
 LOADED = CPU.continuations == "C++" and load(__package__, Path(__file__).with_name("kernel.cpp")) is not None
 # values that fused.py's operators add side by side; 0: they were not built

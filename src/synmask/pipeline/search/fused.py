@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search import extension
 from synmask.pipeline.search.products import PANEL, Products
 from synmask.pipeline.search.slots import Paths
-from synmask.processor import CPU
 
 MULTIPLE = 16  # a head's size and a memory's slots are multiples of it
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask import bf16
+from synmask.pipeline.cpu import bf16
 
 Product = Callable[[Tensor, bool, Tensor | None], Tensor]
 PANEL = 32  # outputs that kernel.cpp computes together

@@ -4,7 +4,7 @@ import csv
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import torch
 
 from synmask.pipeline import stamps
 from synmask.pipeline.arguments import TrainingOptions
+from synmask.pipeline.cpu.bf16 import float32_products
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.files import TryAgain, UserError, sha256, write_json, writing
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.provenance import commit, processor, versions
@@ -27,7 +29,6 @@ from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.update import Learner, update
 from synmask.pipeline.training.workers import start as start_workers
-from synmask.processor import CPU
 
 TRUNCATED = (
     "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
@@ -155,7 +156,9 @@ def _work_and_listen(rank: int, job: _Job) -> None:
 def _work(rank: int, job: _Job) -> None:
     torch.set_num_threads(job.training.threads)
     save_memory()
-    _Loop(job, rank).run()
+    bf16 = job.stage.settings.training.precision == "bf16"
+    with float32_products() if bf16 else nullcontext():
+        _Loop(job, rank).run()
 
 
 class _Stopped(Exception):

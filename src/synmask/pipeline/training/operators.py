@@ -8,18 +8,10 @@ import torch
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from torch import Tensor, nn
 
-from synmask import bf16
-from synmask.encoder import attention, by_head
-from synmask.modules import Dropout, Linear
+from synmask.encoder import by_head
+from synmask.pipeline.cpu.modules import Dropout, accelerate, attention
 
 IGNORE_INDEX = -100  # torch's class that no token has
-
-
-def faster(layer: nn.Linear) -> Linear:
-    """The `Linear` that has the parameters of a linear layer which fairseq made."""
-    made = Linear(layer.in_features, layer.out_features, layer.bias is not None, device="meta")
-    made.weight, made.bias = layer.weight, layer.bias
-    return made
 
 
 class AttentionDropout(FairseqDropout):
@@ -34,8 +26,7 @@ class Attention(MultiheadAttention):
     def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(embed_dim, num_heads, dropout=dropout, **kwargs)
         self.dropout_module = AttentionDropout(dropout)
-        self.k_proj, self.v_proj = faster(self.k_proj), faster(self.v_proj)
-        self.q_proj, self.out_proj = faster(self.q_proj), faster(self.out_proj)
+        accelerate(self)
 
     def forward(
         self,
@@ -50,11 +41,6 @@ class Attention(MultiheadAttention):
         **kwargs: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """query (m, B, d), key and value (n, B, d) → (m, B, d), and weights if they are needed."""
-        if need_weights and incremental_state is None and bf16.lacking(query):
-            context, weights = bf16.in_float32(
-                self, query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, **kwargs
-            )
-            return context.to(query.dtype), weights
         if incremental_state is not None or need_weights or any(kwargs.values()):
             return super().forward(
                 query, key, value, key_padding_mask, incremental_state, need_weights, static_kv, attn_mask,

@@ -12,10 +12,10 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths, chosen
 from synmask.pipeline.translation.steps import DecoderSteps, best
-from synmask.processor import CPU
 
 PAIRS = CPU.pairs
 MAX_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from synmask.encoder import Attend, EncoderLayer, guided
 from synmask.guides import Shape
-from synmask.modules import Dropout, Linear
+from synmask.pipeline.cpu.modules import Dropout
 from synmask.pipeline.training.operators import Attention
 
 
@@ -47,11 +47,6 @@ class DecoderLayer(TransformerDecoderLayerBase):
         super().__init__(cfg, no_encoder_attn)
         self.dropout_module = Dropout(cfg.dropout)
         self.activation_dropout_module = Dropout(activation_dropout(cfg))
-
-    def build_fc1(self, input_dim: int, output_dim: int, *_: Any) -> Linear:
-        return Linear(input_dim, output_dim)
-
-    build_fc2 = build_fc1
 
     def build_self_attention(self, embed_dim: int, cfg: TransformerConfig, **_: Any) -> Attention:
         heads = cfg.decoder.attention_heads

@@ -10,7 +10,6 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
-from synmask.modules import Linear
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.files import UserError, read_lines, read_object
 from synmask.pipeline.record import NO_RUN, Run, check_training, names, read_record
@@ -38,8 +37,8 @@ class GatedAttention(nn.Module):
         super().__init__()
         self.source = source
         self.template = template
-        self.from_source = Linear(source.embed_dim, source.embed_dim, bias=False)
-        self.from_template = Linear(source.embed_dim, source.embed_dim, bias=False)
+        self.from_source = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
+        self.from_template = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
         for gate in (self.from_source, self.from_template):
             nn.init.xavier_uniform_(gate.weight)
 

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from synmask.encoder import encode
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
-from synmask.modules import Dropout, dropout, linear
 from synmask.pipeline.config.sections import Guidance
-from synmask.pipeline.training.operators import faster
+from synmask.pipeline.cpu.modules import Dropout, accelerate, dropout, linear
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
 
@@ -67,10 +66,6 @@ class GuidedDecoder(TransformerDecoderBase):
         super().__init__(cfg, dictionary, embed_tokens)
         self.dropout_module = Dropout(cfg.dropout)
         self.guide: Guide | None = None
-
-    def build_output_projection(self, *args: Any) -> None:
-        super().build_output_projection(*args)
-        self.output_projection = faster(self.output_projection)
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
         return DecoderLayer(cfg, no_encoder_attn)
@@ -165,7 +160,7 @@ class GuidedTransformer(TransformerModelBase):
         decoder = cls.decoder_class(cfg, target, embed_target)
         if system.guide != "none":
             cls.add_guide(encoder, decoder, cfg, task, system)
-        return cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0)
+        return accelerate(cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0))
 
     @classmethod
     def add_guide(

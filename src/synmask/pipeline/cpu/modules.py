@@ -1,12 +1,14 @@
-"""torch's dropout and linear layer, faster on a CPU; models are built of these."""
+"""Modules of PyTorch and of the method, faster on a CPU: `accelerate` puts them into a model."""
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.bf16 import computed
-from synmask.processor import CPU, ONEDNN_WEIGHT
+from synmask import encoder
+from synmask.pipeline.cpu.bf16 import computed, lacking, recomputing
+from synmask.pipeline.cpu.processor import CPU, ONEDNN_WEIGHT
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
@@ -23,7 +25,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """
     dropped = round(p * LEVELS)
     if x.device.type != "cpu" or dropped == LEVELS or CPU.dropout == "PyTorch":
-        return nn.functional.dropout(x, p)
+        return F.dropout(x, p)
     return _Dropout.apply(x, dropped)
 
 
@@ -63,7 +65,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     large = x.dtype == torch.bfloat16 or (x.dtype == torch.float32 and weight.numel() >= ONEDNN_WEIGHT)
     ours = x.device.type == "cpu" and x.dtype == weight.dtype and large
     if not (ours and x.numel() and CPU.linear == "oneDNN" and torch.backends.mkldnn.is_available()):
-        return nn.functional.linear(x, weight, bias)
+        return F.linear(x, weight, bias)
     return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
 
 
@@ -81,8 +83,8 @@ def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     rest = count % ROWS
     if rest and x.size(1) > weight.size(0) and count > ROWS and x.dtype == torch.float32:
         whole, last = x.split([count - rest, rest])
-        return torch.cat([_product(whole, weight, bias), nn.functional.linear(last, weight, bias)])
-    filled = nn.functional.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
+        return torch.cat([_product(whole, weight, bias), F.linear(last, weight, bias)])
+    filled = F.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
     return _product(filled, weight, bias).resize_(count, weight.size(0))
 
 
@@ -90,7 +92,7 @@ def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
     """grad (N, e), x (N, d) → grad.t() @ x."""
     rest = len(x) % ROWS
     if rest and x.dtype == torch.bfloat16:
-        grad, x = (nn.functional.pad(one, (0, 0, 0, ROWS - rest)) for one in (grad, x))
+        grad, x = (F.pad(one, (0, 0, 0, ROWS - rest)) for one in (grad, x))
         rest = 0
     if rest == len(x):
         return grad.t() @ x
@@ -124,3 +126,97 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
+
+
+class Convolution(nn.Conv1d):
+    """torch's convolution with `padding="same"`, as one product where `processor.CPU` says so."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacking(x):
+            return super().forward(x)
+        return as_product(self, x.mT).mT  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
+
+
+def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
+    """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
+    return computed(_over_windows, x, convolution.weight, convolution.bias)
+
+
+def _over_windows(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.linear(_Windows.apply(x, weight.size(2)), weight.mT.flatten(1), bias)
+
+
+class _Windows(torch.autograd.Function):
+    """x (B, n, d), 0 beyond its ends -> what a kernel sees at each token, (B, n, kernel * d)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kernel: int) -> Tensor:
+        before = (kernel - 1) // 2
+        padded = F.pad(x, (0, 0, before, kernel - 1 - before))
+        ctx.shape, ctx.kernel, ctx.before = padded.shape, kernel, before
+        return padded.unfold(1, kernel, 1).mT.flatten(2).contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        padded = (_sums if grad.is_cpu else _sums_at_once)(grad, ctx.shape, ctx.kernel)
+        return padded[:, ctx.before : ctx.before + grad.size(1)], None
+
+
+def _sums(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+    """The gradient of windows (B, n, kernel * d) -> that of the padded states, of `shape`.
+
+    On a CPU, `_sums_at_once` takes 2 to 5 times as long. On a GPU, this launches operators for each place.
+    """
+    padded = grad.new_zeros(shape)
+    for place, part in enumerate(grad.chunk(kernel, dim=2)):
+        padded[:, place : place + grad.size(1)] += part
+    return padded
+
+
+def _sums_at_once(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+    windows = grad.unflatten(2, (kernel, -1)).mT
+    return torch.ops.aten.unfold_backward(windows, shape, 1, kernel, 1)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: nn.Module) -> Tensor:
+    """Scaled queries (B, H, m, d), keys and values (B, H, n, d) → (B, H, m, d).
+
+    On a CPU by products and a softmax: forward and backward, torch's fused attention takes up to 1.3 times as
+    long in float32 (heads of 16 x 64 numbers; at 512 tokens 0.7 times), and up to 5 times in bf16.
+
+    Args:
+        bias: is added to the scores (B, H, m, n); it may have ones for any of their sizes.
+        drop: for the weights; its rate is `drop.p`.
+    """
+    if query.device.type != "cpu":
+        dropped = drop.p if drop.training else 0.0
+        return F.scaled_dot_product_attention(query, key, value, bias, dropped, scale=1.0)
+    scores = query @ key.mT
+    return drop((scores if bias is None else scores + bias).softmax(-1)) @ value
+
+
+class SelfAttention(encoder.SelfAttention):
+    """The method's self-attention with the function `attention`."""
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        return attention(query, key, value, bias, self.dropout_module)
+
+
+FASTER: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Dropout: Dropout,
+    nn.Linear: Linear,
+    nn.Conv1d: Convolution,
+    encoder.SelfAttention: SelfAttention,
+}
+
+
+def accelerate(model: nn.Module) -> nn.Module:
+    """Change the classes of a model's modules, in place, to those that this processor computes faster.
+
+    Parameters and their names stay. Results differ in the last bits, and dropout draws other masks.
+    """
+    for module in model.modules():
+        module.__class__ = FASTER.get(type(module), type(module))
+        if hasattr(module, "context_fn"):  # it computes products again in the backward pass
+            module.context_fn = recomputing
+    return model

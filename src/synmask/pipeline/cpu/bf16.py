@@ -1,0 +1,77 @@
+"""Products in bf16, also under autocast, on CPUs that have no instructions for it."""
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+has_instructions = functools.cache(torch.ops.mkldnn._is_mkldnn_bf16_supported)
+
+
+def lacking(x: Tensor) -> bool:
+    """Whether products of `x`, in autocast's type, are in bf16 on a CPU without instructions for it.
+
+    Products take torch 5 to 25 times as long there as in float32. They are then computed in float32 and
+    rounded. The instructions, too, add in float32 and round once, so only the order of the sums differs.
+    """
+    if x.device.type != "cpu":
+        return False
+    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    return kind == torch.bfloat16 and not has_instructions()
+
+
+def computed(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None) -> Tensor:
+    """function(x, *others), a product: in autocast's type, and where that is `lacking`, in float32."""
+    device = x.device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        with torch.autocast(device, enabled=False):  # autocast would undo the choice of float32
+            return computed(function, *(_cast(value, dtype) for value in (x, *others)))
+    if lacking(x):
+        return function(*(_cast(value, torch.float32) for value in (x, *others))).to(x.dtype)
+    return function(x, *others)
+
+
+def float32_products() -> AbstractContextManager:
+    """Where bf16 is `lacking`, compute the products of all modules in a block in float32, and round them."""
+    return nullcontext() if has_instructions() else _Float32Products()
+
+
+def recomputing() -> tuple[AbstractContextManager, AbstractContextManager]:
+    """For `torch.utils.checkpoint`, whose backward pass leaves the block of the forward pass."""
+    return nullcontext(), float32_products()
+
+
+class _Float32Products(TorchFunctionMode):
+    PRODUCTS = (
+        torch.matmul, torch.bmm, torch.einsum, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__, F.linear,
+        F.scaled_dot_product_attention, F.multi_head_attention_forward,
+    )  # fmt: skip
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        x = next((value for value in args if isinstance(value, Tensor)), None)
+        if function not in self.PRODUCTS or x is None or not lacking(x):
+            return function(*args, **kwargs)
+        with torch.autocast("cpu", enabled=False):
+            wide = {name: _wide(value) for name, value in kwargs.items()}
+            result = function(*map(_wide, args), **wide)
+        if isinstance(result, tuple):  # attention, and its weights
+            return result[0].bfloat16(), *result[1:]
+        return result.bfloat16()
+
+
+def _wide(value: Any) -> Any:
+    """A tensor's numbers in float32, as bf16 rounds them; what is no such tensor, as it is."""
+    return _cast(_cast(value, torch.bfloat16), torch.float32)
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
