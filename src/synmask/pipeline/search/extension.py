@@ -16,3 +16,22 @@ LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 def serve(*tensors: Tensor) -> bool:
     """Whether the operators were built and support these tensors."""
     return LOADED and all(one.device.type == "cpu" and one.dtype == torch.float32 for one in tensors)
+
+
+def _continuations(score: Tensor, count: int, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    places = score.size(0), min(count, score.size(1) * min(count, never.size(0) - 1))
+    return score.new_empty(places), *(never.new_empty(places, dtype=torch.long) for _ in range(2))
+
+
+# Shapes of results, for PyTorch's tracers; not of `longer`, which returns a number that depends on values.
+SHAPES = {
+    "attend": lambda query, *_: torch.empty_like(query),
+    "attend_own": lambda made, memory, *_: made.new_empty(*made.shape[:2], memory.size(2) // 2),
+    "best": lambda logits, score, count, never: _continuations(score, count, never),
+    "layer": lambda x, *_: torch.empty_like(x),
+    "best_after": lambda x, packed, score, count, never, lanes: _continuations(score, count, never),
+}
+if LOADED:
+    for name, shape in SHAPES.items():
+        if hasattr(torch.ops.synmask, name):
+            torch.library.register_fake(f"synmask::{name}", shape)
