@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -107,7 +108,7 @@ def new_corpus(
     """
     config, _, _ = laid_over(())
     entry, folder = Path("config", f"{name}.yaml"), Path(config.data_dir, name)
-    sides, readers, command = _readers(files, tsv, tmx, languages)
+    sides, readers = _readers(files, tsv, tmx, languages)
     places = [folder / f"{split}.{side}" for split in SPLITS for side in sides]
     _check_free(name, [*config.corpora, *config.named_targets], [entry, *places])
     try:
@@ -119,7 +120,7 @@ def new_corpus(
             facts = _write(readers, drawn, texts)
             values = facts | _choices(sides, drawn, facts["pairs"][0])
             stems = [f'"{folder}/{split}.{{language}}"' for split in SPLITS]
-            command = f"synmask new-corpus {name} {command}"
+            command = " ".join(shlex.join(["synmask", *sys.argv[1:]]).split())  # one line
             handle.write(ENTRY.format(name=name, files=stems, command=command, **values))
             handle.flush()
             laid_over([Path(handle.name)])
@@ -144,8 +145,8 @@ def _check_free(name: str, names: Iterable[str], paths: Iterable[Path]) -> None:
 
 def _readers(
     files: Sequence[Path], tsv: Path | None, tmx: Path | None, languages: Sequence[str]
-) -> tuple[Sequence[str], list[Reader], str]:
-    """The languages; what reads the pairs of the whole text, or of train, valid and test; the options."""
+) -> tuple[Sequence[str], list[Reader]]:
+    """The languages; what reads the pairs of the whole text, or of train, valid and test."""
     if [bool(files), bool(tsv), bool(tmx)].count(True) != 1 or len(files) not in (0, 2, 6):
         raise UserError(
             "give --files SOURCE TARGET (or six files: train, valid, test), --tsv FILE or --tmx FILE"
@@ -153,17 +154,10 @@ def _readers(
     sides = languages or [*map(_language_of, files[:2])]
     if len(sides) != 2 or sides[0] == sides[1]:
         raise UserError("give two languages, source and target, such as --languages ja en")
-    kind, paths = next(
-        (kind, paths) for kind, paths in (("files", files), ("tsv", [tsv]), ("tmx", [tmx])) if any(paths)
-    )
-    options = f"--{kind} {shlex.join(map(str, paths))}" + f" --languages {' '.join(sides)}" * bool(languages)
     if files:
-        return (
-            sides,
-            [partial(read_pairs, *pair) for pair in zip(files[::2], files[1::2], strict=True)],
-            options,
-        )
-    return sides, [partial(read_tsv, tsv, sides) if tsv else partial(read_tmx, tmx, sides)], options
+        pairs = zip(files[::2], files[1::2], strict=True)
+        return sides, [partial(read_pairs, *pair) for pair in pairs]
+    return sides, [partial(read_tsv, tsv, sides) if tsv else partial(read_tmx, tmx, sides)]
 
 
 def _language_of(path: Path) -> str:
