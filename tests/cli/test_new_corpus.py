@@ -160,3 +160,12 @@ def test_what_cannot_be_a_corpus_is_refused_in_one_line(words, message, folder, 
     error = capsys.readouterr().err.splitlines()
     assert error[-1].startswith(f"synmask new-corpus: {message}"), error
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")}.keys() == before.keys()
+
+
+def test_an_entry_counts_only_once_the_whole_configuration_is_right_with_it(folder, monkeypatch, capsys):
+    monkeypatch.setattr(new_corpus, "ENTRY", new_corpus.ENTRY.replace("seeds:", "sedes:"))
+    before = {*folder.rglob("*")}
+    with pytest.raises(SystemExit):
+        main(["new-corpus", "talks", "--files", "mine.ar", "mine.en"])
+    assert "experiments.talks.sedes: unknown key 'sedes'; did you mean 'seeds'?" in capsys.readouterr().err
+    assert {*folder.rglob("*")} == before
