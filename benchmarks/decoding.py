@@ -6,16 +6,14 @@ The text is the test set beside the models. The rivals are fairseq's generator, 
 for an unguided model on a CPU, CTranslate2's with copied weights, in float32 and with 8 bits. In bf16 and
 with 8 bits, hypotheses may differ.
 
-All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
-process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache,
-since it cannot know what to keep.
+All are warm and search in turns; times include making batches. Speeds are medians per CPU second, in brackets
+per second; a ratio is the median of the turns' ratios, with the lowest and the highest turn. fairseq decodes
+a guided decoder (lpsi) without a cache, since it cannot know what to keep.
 """
 
 import argparse
 import copy
-import statistics
 import tempfile
-import time
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,15 +94,12 @@ def ours(model, task, beam, precision="fp32"):
     return lambda batch: [[(one.tokens.tolist(), one.score) for one in each] for each in search(batch)]
 
 
-def timed(search, model, task, sentences, tokens):
-    """Seconds, and the best hypothesis of each sentence."""
-    alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
-    clock = time.process_time if alone else time.perf_counter
-    start = clock()
-    found = {}
+def translated(search, model, task, sentences, tokens):
+    """The best hypothesis of each sentence."""
+    best = {}
     for results in searched(model, search, task.sources(sentences), tokens):
-        found |= {number: hypotheses[0] for number, hypotheses in results.items()}
-    return clock() - start, [found[number] for number in sorted(found)]
+        best |= {number: hypotheses[0] for number, hypotheses in results.items()}
+    return [best[number] for number in sorted(best)]
 
 
 def compare(path, lines, tokens, beam, turns, references=()):
@@ -115,23 +110,23 @@ def compare(path, lines, tokens, beam, turns, references=()):
         encoded(lines, model.encoder.max_positions(), task.src_dict),
     )
     searches = {"ours": ours, "fairseq": fairseqs}
-    cpu = next(model.parameters()).device.type == "cpu"
+    device = next(model.parameters()).device.type
+    cpu = device == "cpu"
     if not cpu or CPU.pairs:
         searches["ours, bf16"] = partial(ours, precision="bf16")
     if guide == "none" and cpu and find_spec("ctranslate2"):
         searches["CTranslate2"] = partial(ctranslate2s, path=path)
         searches["CTranslate2, int8"] = partial(ctranslate2s, path=path, precision="int8")
     searches = {name: made(model, task, beam) for name, made in searches.items()}
-    seconds, found = {name: [] for name in searches}, {}
+    times, best = {name: machine.Times(device) for name in searches}, {}
     for search in searches.values():
-        timed(search, model, task, sentences[:20], tokens)
+        translated(search, model, task, sentences[:20], tokens)
     for _ in range(turns):
         for name, search in searches.items():
-            spent, found[name] = timed(search, model, task, sentences, tokens)
-            seconds[name].append(spent)
-    speeds = {name: len(sentences) / statistics.median(spent) for name, spent in seconds.items()}
-    scores = {name: scored(best, task, references) for name, best in found.items()}
-    return [row(guide, name, speeds, found, scores) for name in list(searches)[1:]]
+            with times[name].turn(len(sentences)):
+                best[name] = translated(search, model, task, sentences, tokens)
+    scores = {name: scored(hypotheses, task, references) for name, hypotheses in best.items()}
+    return [row(guide, name, times, best, scores) for name in list(searches)[1:]]
 
 
 def scored(found, task, references):
@@ -141,16 +136,18 @@ def scored(found, task, references):
     return f"{metric.corpus_score(texts, [references]).score:.2f}" if references else "–"
 
 
-def row(guide, rival, speeds, found, scores):
+def row(guide, rival, times, best, scores):
     """Print one rival's row, and return its numbers."""
-    pairs = list(zip(found["ours"], found[rival], strict=True))
-    same, ratio = sum(a[0] == b[0] for a, b in pairs), speeds["ours"] / speeds[rival]
+    pairs = list(zip(best["ours"], best[rival], strict=True))
+    same, ratio = sum(a[0] == b[0] for a, b in pairs), times[rival].of(times["ours"])
+    speeds = (times[name].shown(1, lambda seconds: 1 / seconds) for name in ("ours", rival))
     print(
-        f"| {guide} | {rival} | {speeds['ours']:.1f} | {speeds[rival]:.1f} | {ratio:.2f} | "
+        f"| {guide} | {rival} | {' | '.join(speeds)} | {ratio} | "
         f"{same} of {len(pairs)} | {scores['ours']}, {scores[rival]} |",
         flush=True,
     )
-    rates = {"ours": speeds["ours"], "theirs": speeds[rival], "ratio": ratio}
+    rates = {"ours": 1 / times["ours"].median, "theirs": 1 / times[rival].median, "ratio": ratio.median}
+    rates |= {"lowest": ratio.least, "highest": ratio.most}
     return {"guide": guide, "rival": rival} | rates | {"same": same, "sentences": len(pairs)}
 
 
@@ -162,7 +159,7 @@ def main():
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=8000, help="source tokens per batch, at most")
     parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=machine.TURNS)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -174,7 +171,8 @@ def main():
     print(machine.described("torch", "fairseq", device=device, threads=args.threads))
     batch = f"a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences"
     print(f"{len(lines)} sentences, {batch}, beam {args.beam}\n")
-    print("| guide | rival | ours, sentences/s | rival's | ratio | same hypotheses | BLEU, rival's |")
+    speed = "ours, sentences per CPU s (per s)"
+    print(f"| guide | rival | {speed} | rival's | ratio | same hypotheses | BLEU, rival's |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for path in args.models:
         compare(path, lines, args.tokens, args.beam, args.turns, references)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 import machine
-from machine import peak_bytes, seconds
+from machine import in_turns, peak_bytes
 from synmask.induction.distribution import dependency_distribution, implementation
 from synmask.induction.literal import literal_distribution
 
@@ -51,22 +51,27 @@ def measure(n: int, batch: int, device: str, ours) -> dict:
 def costs(functions: dict, arguments: tuple[Tensor, ...]) -> dict[str, float]:
     """Time and peak memory of a step of each function, under its name."""
     steps, device = [partial(step, one, *arguments) for one in functions.values()], arguments[0].device
-    values = {}
-    for name, run, taken in zip(functions, steps, seconds(steps, device), strict=True):
-        values |= {f"{name}time": taken, f"{name}memory": peak_bytes(run, device)}
+    values, times = {}, in_turns(steps, device.type)
+    for name, run, taken in zip(functions, steps, times, strict=True):
+        values |= {f"{name}time": taken.median, f"{name}memory": peak_bytes(run, device)}
+        values |= {f"{name}shown": taken.shown(2, lambda seconds: 1e3 * seconds)}
+    if len(times) > 1:
+        values["faster"] = str(times[1].of(times[0]))
     return values
 
 
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
-    lines = ["| n | B | literal ms | ours ms | times faster | literal MB | ours MB | times smaller |"]
+    time = "| n | B | literal ms (clock) | ours ms (clock) | times faster |"
+    lines = [f"{time} literal MB | ours MB | times smaller |"]
     lines.append("| --: " * 8 + "|")
     for row in rows:
         cells = [f"{row['n']}", f"{row['batch']}"]
-        for what, scale, digits in (("time", 1e3, 2), ("memory", 1e-6, 1)):
-            literal, ours = row[f"literal_{what}"], row[what]
-            before = ("–", "–") if literal is None else (f"{scale * literal:.1f}", f"{literal / ours:.1f}")
-            cells += [before[0], f"{scale * ours:.{digits}f}", before[1]]
+        both = row["literal_time"] is not None
+        cells += [row["literal_shown"] if both else "–", row["shown"], row["faster"] if both else "–"]
+        literal, ours = row["literal_memory"], row["memory"]
+        before = (f"{1e-6 * literal:.1f}", f"{literal / ours:.1f}") if both else ("–", "–")
+        cells += [before[0], f"{1e-6 * ours:.1f}", before[1]]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -1,13 +1,14 @@
 """A whole training by fairseq's own command and by ours: time, memory, and the perplexity that it reaches.
 
     snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
-    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 6600 --turns 1  # peaks of memory
+    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 2200 --turns 1  # peaks of memory
 
 The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,
 with the corpus's settings, on the same binarised data. Ours is `synmask train`. They take turns. Each is a
 process of its own, with its start, validation after each epoch, and checkpoints.
-Prints medians of CPU seconds (user and system) and of peak memory, and the perplexity of the validation set
-after the last epoch: it tells whether the models of one system are equally good.
+Prints peak memory and the perplexity of the validation set after the last epoch, which tells whether the
+models of one system are equally good; of several turns also medians of CPU seconds (user and system) and of
+the turns' ratios.
 """
 
 import argparse
@@ -18,8 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import torch
+
 import machine
-from machine import ROOT, run
+from machine import ROOT, TURNS, Times, run
 
 STOCK = "fairseq-train"
 
@@ -98,19 +101,19 @@ def cut(data, place, languages, pairs):
     return place
 
 
-def trained(name, data, languages, settings, threads):
-    """CPU seconds, MB, and the validation perplexity after the last epoch."""
+def trained(name, data, languages, settings, threads, times):
+    """MB, and the validation perplexity after the last epoch; the time is a turn of `times`."""
     source, target = languages
     words = ["--data", str(data), "--source", source, "--target", target, "--settings", settings]
     with tempfile.TemporaryDirectory() as place:
         if name == STOCK:
-            seconds, memory, output = run([__file__, "--stock", place, *words, "--threads", str(threads)])
-            return seconds, memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", output)[-1])
+            memory, output = run([__file__, "--stock", place, *words, "--threads", str(threads)], times)
+            return memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", output)[-1])
         words += ["--run", place, "--seed", "1", "--keep", "1", "--threads", str(threads)]
-        seconds, memory, _ = run(["-m", "synmask.pipeline.cli", "train", *words])
+        memory, _ = run(["-m", "synmask.pipeline.cli", "train", *words], times)
         last = (Path(place) / "history.csv").read_text().splitlines()
         row = dict(zip(last[0].split(","), last[-1].split(","), strict=True))
-        return seconds, memory, float(row["valid_ppl"])
+        return memory, float(row["valid_ppl"])
 
 
 def main():
@@ -125,7 +128,7 @@ def main():
     parser.add_argument("--epochs", type=int, help="if not those of the corpus")
     parser.add_argument("--pairs", type=int, help="train on the first so many")
     parser.add_argument("--precisions", nargs="+", default=["fp32"], choices=("fp32", "bf16"))
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--threads", type=int, default=1)
     for hidden in ("--stock", "--settings"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
@@ -133,8 +136,6 @@ def main():
     languages = (args.source, args.target)
     data = args.data or ROOT / "results" / args.corpus / "-".join(languages) / "bin"
     if args.stock:
-        import torch
-
         torch.set_num_threads(args.threads)
         return fairseq_train(data, Path(args.stock), *languages, args.settings)
     if not data.exists():
@@ -145,20 +146,23 @@ def main():
     contestants = [(STOCK, "transformer", precision) for precision in args.precisions]
     contestants += [(system, system, precision) for system in args.systems for precision in args.precisions]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
-    found = {one: [] for one in contestants}
+    torch.set_num_threads(args.threads)
+    measured, times = {one: [] for one in contestants}, {one: Times() for one in contestants}
     for turn in range(args.turns):
         for number in range(len(contestants)):
             name, system, precision = one = contestants[(turn + number) % len(contestants)]
             settings = settings_of(args.corpus, "-".join(languages), system, args.epochs, precision)
-            found[one].append(trained(name, data, languages, settings, args.threads))
+            measured[one].append(trained(name, data, languages, settings, args.threads, times[one]))
     print(f"{args.corpus}, {'-'.join(languages)}\n")
-    print("| training | precision | CPU s | of fairseq-train | MB | validation perplexity |")
-    print("|---|---|---:|---:|---:|---:|")
-    base = statistics.median(seconds for seconds, _, _ in found[contestants[0]])
-    for (name, _, precision), turns in found.items():
-        seconds, memory, perplexity = map(statistics.median, zip(*turns, strict=True))
-        cells = (name, precision, f"{seconds:.1f}", f"{seconds / base:.3f}", f"{memory:,.0f}")
-        print(f"| {' | '.join(cells)} | {perplexity:.2f} |")
+    timed = args.turns > 1  # a time without its spread says little
+    columns = ["CPU s (clock)", "of fairseq-train"] if timed else []
+    columns = ["training", "precision", *columns, "MB", "validation perplexity"]
+    print(f"| {' | '.join(columns)} |\n|---|---|{'---:|' * (len(columns) - 2)}")
+    for one, turns in measured.items():
+        memory, perplexity = map(statistics.median, zip(*turns, strict=True))
+        cells = [times[one].shown(1), f"{times[one].of(times[contestants[0]])}"] if timed else []
+        cells = [one[0], one[2], *cells, f"{memory:,.0f}", f"{perplexity:.2f}"]
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

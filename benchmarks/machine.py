@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: the machine, child processes, and the time and memory of a step.
+"""Shared by the benchmarks: the machine, child processes, and the time and memory of steps that take turns.
 
 `python benchmarks/machine.py` prints the machine and the commit as a table.
 """
@@ -9,10 +9,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: else its profiler prints lines
 
@@ -23,7 +25,8 @@ from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.provenance import processor
 
 ROOT = Path(__file__).resolve().parents[1]
-TURN = 0.02  # seconds
+TURNS = 7  # of each contestant, one after another: a ratio is the median of the turns'
+SHORTEST = 0.02  # seconds of a turn
 Step = Callable[[], Any]
 
 
@@ -41,10 +44,64 @@ def name(device: str) -> str:
     return processor() + hidden
 
 
-def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
-    """CPU seconds (user and system), peak memory in MB, and what a Python command says."""
+class Spread(NamedTuple):
+    """The turns' ratios of two contestants: the median, the lowest and the highest."""
+
+    median: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        digits = 2 if self.median < 10 else 0
+        return "{:.{d}f} ({:.{d}f}–{:.{d}f})".format(*self, d=digits)
+
+
+@dataclass
+class Times:
+    """The seconds of one contestant's turns: CPU time of the process, and the clock's."""
+
+    device: str = "cpu"
+    cpu: list[float] = field(default_factory=list)
+    clock: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def turn(self, steps: int = 1) -> Iterator[None]:
+        """Time what is done inside, which is so many steps, as one turn."""
+        self._wait()
+        cpu, clock = time.process_time(), time.perf_counter()
+        yield
+        self._wait()
+        self.cpu.append((time.process_time() - cpu) / steps)
+        self.clock.append((time.perf_counter() - clock) / steps)
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    @property
+    def seconds(self) -> list[float]:
+        """Those that count: CPU time, which other work disturbs less; the clock's with a GPU or more threads."""
+        return self.clock if self.device == "cuda" or torch.get_num_threads() > 1 else self.cpu
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def shown(self, digits: int = 3, value: Callable[[float], float] = lambda seconds: seconds) -> str:
+        """The medians: of CPU time, and in brackets of the clock's."""
+        cpu, clock = (value(statistics.median(times)) for times in (self.cpu, self.clock))
+        return f"{cpu:.{digits}f} ({clock:.{digits}f})"
+
+    def of(self, rival: "Times") -> Spread:
+        """This contestant's time as a share of a rival's, turn by turn."""
+        ratios = [ours / theirs for ours, theirs in zip(self.seconds, rival.seconds, strict=True)]
+        return Spread(statistics.median(ratios), min(ratios), max(ratios))
+
+
+def run(words: list[str], times: Times, folder: Path = ROOT) -> tuple[float, str]:
+    """Peak memory in MB, and what a Python command says; its time (user and system) is a turn of `times`."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, *words]
+    command, start = [sys.executable, *words], time.perf_counter()
     child = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -52,30 +109,33 @@ def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
     _, status, used = os.wait4(child.pid, 0)
     if status:
         sys.exit(f"{' '.join(command)} failed: {output[-500:]}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output
+    times.cpu.append(used.ru_utime + used.ru_stime)
+    times.clock.append(time.perf_counter() - start)
+    return used.ru_maxrss / 1024, output
 
 
-def seconds(steps: Sequence[Step], device: torch.device | str, turns: int = 5) -> list[float]:
-    """The median time of each step over `turns`; on a CPU in CPU seconds, which other work disturbs less.
+def in_turns(steps: Sequence[Step], device: str, turns: int = TURNS) -> list[Times]:
+    """The times of each step over `turns`, in which all take part.
 
-    A turn repeats a short step for TURN seconds, so that the step finds its own data in the caches.
+    A turn repeats a short step for SHORTEST seconds, so that the step finds its own data in the caches.
     """
-    cuda = torch.device(device).type == "cuda"
-    clock = time.perf_counter if cuda else time.process_time
 
-    def turn(step: Step, times: int) -> float:
-        start = clock()
-        for _ in range(times):
+    def seconds(step: Step) -> float:
+        alone = Times(device)
+        with alone.turn():
             step()
-        if cuda:
-            torch.cuda.synchronize()
-        return (clock() - start) / times
+        return alone.median
 
     for step in steps:
-        turn(step, 1)
-    counts = [max(1, int(TURN / turn(step, 1))) for step in steps]
-    spent = [[turn(step, count) for step, count in zip(steps, counts, strict=True)] for _ in range(turns)]
-    return [statistics.median(times) for times in zip(*spent, strict=True)]
+        seconds(step)
+    counts = [max(1, int(SHORTEST / seconds(step))) for step in steps]
+    times = [Times(device) for _ in steps]
+    for _ in range(turns):
+        for step, count, contestant in zip(steps, counts, times, strict=True):
+            with contestant.turn(count):
+                for _ in range(count):
+                    step()
+    return times
 
 
 def peak_bytes(step: Step, device: torch.device | str) -> int:

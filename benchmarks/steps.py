@@ -2,14 +2,12 @@
 
 A step is forward, backward and Adam: for our systems an update (training/update.py), for stock fairseq with
 its own Adam, for others with torch's fused one. In bf16 and fp16, weights have 16 bits and Adam's copies 32.
-Times are medians, CPU seconds where there is no GPU; ratios are within one run. Operations are those of
-matrix products, convolutions and attention, forward and backward, as torch counts them; memory is the peak of
-both, above what is held before.
+Times are medians of CPU seconds, in brackets the clock's; a ratio is the median of the turns' ratios, with
+the lowest and the highest turn. Operations are those of matrix products, convolutions and attention,
+forward and backward, as torch counts them; memory is the peak of both, above what is held before.
 """
 
 import math
-import statistics
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +16,7 @@ from omegaconf import OmegaConf
 from torch.optim import AdamW
 from torch.utils.flop_counter import FlopCounterMode
 
-from machine import peak_bytes  # isort: split
+from machine import Times, peak_bytes  # isort: split
 
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.optim import FP16Optimizer
@@ -43,7 +41,7 @@ class Rival:
         self.optimizer = adam(name, parameters, precision)
         self.backward = torch.Tensor.backward if precision == "fp32" else self.optimizer.backward
         self.backend = None
-        self.times = []
+        self.times = Times(device)
 
     def passes(self):
         loss, size, _ = self.criterion(self.model, self.sample)
@@ -58,16 +56,8 @@ class Rival:
         self.optimizer.step()
 
     def timed_step(self):
-        clock = time.perf_counter if self.device == "cuda" else time.process_time
-        self.wait()
-        start = clock()
-        self.step()
-        self.wait()
-        self.times.append(clock() - start)
-
-    def wait(self):
-        if self.device == "cuda":
-            torch.cuda.synchronize()
+        with self.times.turn():
+            self.step()
 
     def warm(self):
         """Operations of a step; the model is compiled afterwards, since what counts them forbids it."""
@@ -92,7 +82,7 @@ class Ours(Rival):
     """A model of ours."""
 
     def __init__(self, name, model, criterion, sample, device, precision="fp32", backend=None):
-        self.name, self.device, self.backend, self.times = name, device, backend, []
+        self.name, self.device, self.backend, self.times = name, device, backend, Times(device)
         training = Optimisation(
             max_epochs=1, lr=1e-5, warmup_updates=1, weight_decay=0.0, precision=precision
         )
@@ -145,6 +135,8 @@ class Cost:
     parameters: int
     seconds: float
     seconds_ratio: float
+    lowest_ratio: float
+    highest_ratio: float
     operations: int
     operations_ratio: float
     bytes: int
@@ -157,19 +149,19 @@ def compare(rivals, steps):
         first = turn % len(rivals)
         for rival in rivals[first:] + rivals[:first]:
             rival.timed_step()
-    base, operations_base = statistics.median(rivals[0].times), operations[0]
-    print("| system | parameters | s per step | of stock | operations | of stock | MB per step |")
+    operations_base = operations[0]
+    print("| system | parameters | CPU s per step (clock) | of stock | operations | of stock | MB per step |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     costs = []
     for rival, count in zip(rivals, operations, strict=True):
-        seconds = statistics.median(rival.times)
+        ratio = rival.times.of(rivals[0].times)
         parameters = sum(p.numel() for p in rival.model.parameters())
         costs.append(
             Cost(
                 rival.name,
                 parameters,
-                seconds,
-                seconds / base,
+                rival.times.median,
+                *ratio,
                 count,
                 count / operations_base,
                 rival.memory(),
@@ -177,7 +169,7 @@ def compare(rivals, steps):
         )
         cost = costs[-1]
         print(
-            f"| {cost.system} | {parameters / 1e6:.2f} M | {seconds:.3f} | {cost.seconds_ratio:.3f} | "
+            f"| {cost.system} | {parameters / 1e6:.2f} M | {rival.times.shown()} | {ratio} | "
             f"{count / 1e9:.0f} G | {cost.operations_ratio:.3f} | {cost.bytes / 1e6:.0f} |"
         )
     print()

@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--corpus", default="multi30k-small", choices=SIZES, help="whose model size")
     parser.add_argument("--sentences", type=int, default=64)
     parser.add_argument("--length", type=int, default=16, help="tokens per sentence")
-    parser.add_argument("--steps", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=machine.TURNS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="fp32", choices=DTYPES, help="rivals also in fp32")
     parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
