@@ -80,7 +80,7 @@ class Times:
 
     @property
     def seconds(self) -> list[float]:
-        """Those that count: of the CPU, which other work disturbs less; of the clock with a GPU or threads."""
+        """What counts: CPU time, which other work disturbs less; the clock where a GPU or threads work."""
         return self.clock if self.device == "cuda" or torch.get_num_threads() > 1 else self.cpu
 
     @property
