@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint, noop_context_fn
+from torch.utils.checkpoint import checkpoint
 
 from synmask.checks import transformed
 from synmask.guides import Drop, Guide, Shape
@@ -43,7 +44,7 @@ class SyntaxGuide(Guide):
     them).
 
     The outputs of a layer are recomputed in the backward pass, so memory holds those of one layer only;
-    `context_fn` is for both passes, as of `torch.utils.checkpoint`.
+    `checkpointing` holds further arguments of `torch.utils.checkpoint`.
 
     It reads `annotations["words"]` (B, n, 4) int (`Guide`).
 
@@ -52,7 +53,7 @@ class SyntaxGuide(Guide):
         shape: the sizes of the guided encoder.
     """
 
-    context_fn = staticmethod(noop_context_fn)
+    checkpointing: Mapping[str, Any] = {}
 
     def __init__(self, options: SyntaxOptions, shape: Shape) -> None:
         super().__init__(options, shape)
@@ -102,8 +103,7 @@ class SyntaxGuide(Guide):
         """The combined outputs of all masks, (B, H, n, d_head)."""
         arguments = scores, values, drop, prepared, layer
         if torch.is_grad_enabled() and not transformed(scores):
-            kwargs = {"use_reentrant": False, "context_fn": self.context_fn}
-            return checkpoint(self._topical, *arguments, **kwargs)
+            return checkpoint(self._topical, *arguments, use_reentrant=False, **self.checkpointing)
         return self._topical(*arguments)
 
     def _topical(self, scores: Tensor, values: Tensor, drop: Drop, prepared: Relations, layer: int) -> Tensor:

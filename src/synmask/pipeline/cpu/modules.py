@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask import encoder
+from synmask.pipeline.cpu import bf16
 from synmask.pipeline.cpu.bf16 import computed, lacking, recomputing
 from synmask.pipeline.cpu.processor import CPU, ONEDNN_WEIGHT
 
@@ -217,6 +218,6 @@ def accelerate(model: nn.Module) -> nn.Module:
     """
     for module in model.modules():
         module.__class__ = FASTER.get(type(module), type(module))
-        if hasattr(module, "context_fn"):  # it computes products again in the backward pass
-            module.context_fn = recomputing
+        if hasattr(module, "checkpointing") and not bf16.has_instructions():
+            module.checkpointing = {"context_fn": recomputing}
     return model
