@@ -11,8 +11,14 @@ from synmask.pipeline.record import (
     check_start,
     new_run,
     owned,
+    read_record,
     read_run,
+    record,
     run_beside,
+    scores_of,
+    training_digest,
+    training_in,
+    weights_of,
 )
 
 RUN = {
@@ -95,3 +101,43 @@ def test_weights_that_were_trained_here_are_those_of_their_name(tmp_path):
         check_start(tmp_path, owned(start | {"weights": "small"}), start)
     with pytest.raises(UserError, match="names no run"):
         check_start(tmp_path, {}, start)
+
+
+@pytest.mark.parametrize("part", ["settings", "seed", "data"])
+def test_other_settings_data_or_another_seed_are_another_training_and_other_code_is_not(part):
+    stamp = {"settings": {"lr": 0.1}, "seed": 1, "data": "a", "code": "b"}
+    assert training_digest(stamp | {"code": "c"}) == training_digest(stamp)
+    assert training_digest(stamp | {part: 2}) != training_digest(stamp)
+
+
+def test_a_model_that_started_from_other_weights_is_refused(tmp_path):
+    run = RUN | {"start": {"weights": "base", "seed": 1}}
+    with pytest.raises(UserError, match=r"of another run \(start seed: 2, here seed: 1\)"):
+        check_model(tmp_path / "model.pt", owned(run | {"start": {"weights": "base", "seed": 2}}), run)
+
+
+def test_weights_say_how_they_were_trained_if_they_were_trained_here(tmp_path):
+    folder = tmp_path / "results/weights/base"
+    assert weights_of(folder) == {"weights": "base"}
+    write_json(folder / "train.json", {"weights": "base", "seed": 1, "settings": {}, "epochs": 3})
+    assert weights_of(folder) == {"weights": "base", "seed": 1, "settings": {}}
+
+
+def test_files_of_another_training_of_the_same_run_are_refused(tmp_path):
+    """Such as hypotheses of before the data changed."""
+    assert training_in(tmp_path) == {}
+    write_json(tmp_path / "train.json", {"training": "new", "epochs": 3})
+    assert training_in(tmp_path) == {"training": "new"}
+    path, text = tmp_path / "hypothesis.test.json", tmp_path / "hypothesis.test.txt"
+    for training in ("new", "old"):
+        write_json(path, record(path, RUN, training, {text: "ja\n"}))
+        if training == "new":
+            assert read_record(path, [text], RUN | training_in(tmp_path)) == {}
+    with pytest.raises(UserError, match=r"train\.json: of another training than .*hypothesis\.test\.json"):
+        read_record(path, [text], RUN | training_in(tmp_path))
+
+
+def test_scores_say_the_commit_of_the_last_attempt_of_an_older_version():
+    attempts = [{"updates": 1}, {"updates": 2}]
+    scores = scores_of(RUN | {"commit": "abc", "attempts": attempts}, {"scores": {}}, {})
+    assert scores["attempts"] == [{"updates": 1}, {"updates": 2, "commit": "abc"}]

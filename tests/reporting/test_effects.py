@@ -56,7 +56,7 @@ def test_they_are_the_contrasts_of_the_runs_that_exist(project):
     runs = [path.parent for path in project.rglob("sentences.csv")]
     (first,), (second,), nothing = compare_all(CONTRASTS, Runs(runs))
     assert nothing == []
-    assert [one.found for one in panel.effects] == [first, second]
+    assert [one.contrast for one in panel.effects] == [first, second]
     better, alike = panel.effects
     assert panel.title == "De→En, sacreBLEU: difference from Base (30.10)"
     assert panel.count == 2

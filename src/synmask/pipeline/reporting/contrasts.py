@@ -132,10 +132,10 @@ class Runs:
             paths = self.seeds(direction, system, "scores.json").values()
             for path in paths:
                 read_record(path, [path.with_name("sentences.csv")])
-            found = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
-            for path in (path for path, counts in found.items() if counts is None):
+            counts_by_path = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
+            for path in (path for path, counts in counts_by_path.items() if counts is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
-            return [*found.values()]
+            return [*counts_by_path.values()]
         scored = self.seeds(direction, system, "parse.json").values()
         files = [path.with_name("parse_counts.json") for path in scored]
         for path, counts in zip(scored, files, strict=True):
@@ -149,22 +149,26 @@ def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Contrast
 
     p-values are corrected by Holm's method, over all tests of no difference, and over all tests of a gain.
     """
-    found = [[*_compared(contrast, runs)] for contrast in contrasts]
-    flat = [one for group in found for one in group]
-    for one, p in zip(flat, holm([max(one.p_test_set, one.p_seeds) for one in flat]), strict=True):
-        one.p = p
-    claimed = [one for one in flat if one.gain is not None]
+    by_contrast = [[*_compared(contrast, runs)] for contrast in contrasts]
+    flat = [result for group in by_contrast for result in group]
+    for result, p in zip(
+        flat, holm([max(result.p_test_set, result.p_seeds) for result in flat]), strict=True
+    ):
+        result.p = p
+    claimed = [result for result in flat if result.gain is not None]
     smaller = [
-        max(one.p_gain_test_set, one.p_gain_seeds) if one.sign * (one.difference - one.gain) < 0 else 1.0
-        for one in claimed
+        max(result.p_gain_test_set, result.p_gain_seeds)
+        if result.sign * (result.difference - result.gain) < 0
+        else 1.0
+        for result in claimed
     ]
-    for one, p in zip(claimed, holm(smaller), strict=True):
-        one.p_gain = p
-    for one in flat:
-        one.verdict = verdict(one.sign * one.difference, one.p, one.p_gain)
-        wanted = one.gain or RELEVANT.get(one.metric, RELEVANT_POINTS)
-        one.needed = seeds_needed(one.ours, one.theirs, wanted, LEVEL / len(flat))
-    return found
+    for result, p in zip(claimed, holm(smaller), strict=True):
+        result.p_gain = p
+    for result in flat:
+        result.verdict = verdict(result.sign * result.difference, result.p, result.p_gain)
+        wanted = result.gain or RELEVANT.get(result.metric, RELEVANT_POINTS)
+        result.needed = seeds_needed(result.ours, result.theirs, wanted, LEVEL / len(flat))
+    return by_contrast
 
 
 def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:

@@ -27,7 +27,7 @@ class Effect:
         add: the command that adds a seed to both sides; "" if no experiment of the page has them.
     """
 
-    found: ContrastResult
+    contrast: ContrastResult
     label: str
     rival: str
     seeds: str
@@ -37,31 +37,33 @@ class Effect:
     @property
     def dots(self) -> list[float]:
         """The difference of each seed from the rival's mean."""
-        return [score - self.found.rival_mean for score in self.found.ours]
+        return [score - self.contrast.rival_mean for score in self.contrast.ours]
 
     @property
     def outcome(self) -> str:
         """higher, lower, below the paper's gain, or cannot tell."""
-        found = self.found
-        if found.p < LEVEL:
-            return "higher" if found.difference > 0 else "lower"
-        return "below the paper's gain" if found.verdict == "does not hold" else "cannot tell"
+        contrast = self.contrast
+        if contrast.p < LEVEL:
+            return "higher" if contrast.difference > 0 else "lower"
+        return "below the paper's gain" if contrast.verdict == "does not hold" else "cannot tell"
 
     @property
     def sentence(self) -> str:
         """The difference, its interval and its certainty in words."""
-        found = self.found
-        text = f"{self.label} against {self.rival}: {found.interval}; corrected {probability(found.p)}"
-        if found.gain is not None:
-            text += f"; of a gain as large as the paper's {signed(found.gain)}, {probability(found.p_gain)}"
+        contrast = self.contrast
+        text = f"{self.label} against {self.rival}: {contrast.interval}; corrected {probability(contrast.p)}"
+        if contrast.gain is not None:
+            text += (
+                f"; of a gain as large as the paper's {signed(contrast.gain)}, {probability(contrast.p_gain)}"
+            )
         return f"{text}: {self.outcome}"
 
     @property
     def needed(self) -> str:
         """How many seeds per side detect the paper's gain, or else a relevant one."""
-        if 1 in (self.found.seeds, self.found.rival_seeds):
+        if 1 in (self.contrast.seeds, self.contrast.rival_seeds):
             return "unknown: two seeds per side are needed to say"
-        return "more than 10,000" if self.found.needed is None else f"{self.found.needed:,}"
+        return "more than 10,000" if self.contrast.needed is None else f"{self.contrast.needed:,}"
 
 
 @dataclass
@@ -73,7 +75,10 @@ class Panel:
     effects: list[Effect]
 
     def __post_init__(self) -> None:
-        near = [0.0, *(value for one in self.effects for value in (*one.dots, one.found.gain or 0.0))]
+        near = [
+            0.0,
+            *(value for effect in self.effects for value in (*effect.dots, effect.contrast.gain or 0.0)),
+        ]
         margin = max(max(near) - min(near), 0.5) / 2
         self.low, self.high = min(near) - margin, max(near) + margin
 
@@ -104,37 +109,38 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    made = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
+    scored = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
     for group in spec.get("contrasts", ()):
-        here = {folder for folder in made if folder.parts[-4] == group["corpus"]}
-        found = Runs(folder for folder in here if (folder / "sentences.csv").exists())
-        experiments = [one for one in spec["experiments"] if one["name"] in group["experiments"]]
-        labels = {name: label for one in experiments for name, label in one["systems"]}
-        tested = [one for results in compare_all(group["contrasts"], found) for one in results]
+        here = {folder for folder in scored if folder.parts[-4] == group["corpus"]}
+        folders = Runs(folder for folder in here if (folder / "sentences.csv").exists())
+        experiments = [part for part in spec["experiments"] if part["name"] in group["experiments"]]
+        labels = {name: label for part in experiments for name, label in part["systems"]}
+        tested = [result for results in compare_all(group["contrasts"], folders) for result in results]
         groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
-        for one in tested:
-            groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
+        for result in tested:
+            groups.setdefault((result.direction, result.metric, result.rival), []).append(result)
         corpus = f"{group['corpus']}, " if len(spec["contrasts"]) > 1 else ""
         for (direction, metric, rival), group in groups.items():
             against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
             title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
-            yield Panel(title, len(tested), [_effect(one, labels, experiments, found) for one in group])
+            effects = [_effect(result, labels, experiments, folders) for result in group]
+            yield Panel(title, len(tested), effects)
 
 
 def _effect(
-    found: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart], runs: Runs
+    contrast: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart], runs: Runs
 ) -> Effect:
-    name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
-    seeds = runs.seeds(found.direction, found.system, name)
-    rivals = runs.seeds(found.direction, found.rival, name)
-    alone = isinstance(found.theirs, float)
+    name = "scores.json" if contrast.metric == "sacrebleu" else "parse.json"
+    seeds = runs.seeds(contrast.direction, contrast.system, name)
+    rivals = runs.seeds(contrast.direction, contrast.rival, name)
+    alone = isinstance(contrast.theirs, float)
     return Effect(
-        found,
-        labels[found.system],
-        labels.get(found.rival, found.rival),
-        _by_seed(seeds, found.ours),
-        f"{found.theirs:.2f}" if alone else _by_seed(rivals, found.theirs),
-        _add_a_seed(found, seeds, experiments),
+        contrast,
+        labels[contrast.system],
+        labels.get(contrast.rival, contrast.rival),
+        _by_seed(seeds, contrast.ours),
+        f"{contrast.theirs:.2f}" if alone else _by_seed(rivals, contrast.theirs),
+        _add_a_seed(contrast, seeds, experiments),
     )
 
 
@@ -142,11 +148,11 @@ def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
 
 
-def _add_a_seed(found: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[PagePart]) -> str:
+def _add_a_seed(contrast: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[PagePart]) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
-    for one in experiments:
-        if found.system in dict(one["systems"]) and found.direction in one["directions"]:
-            seeds_so_far = sorted({*one["runs"][found.direction][found.system], *seeds})
-            settings = json.dumps({one["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
-            return shlex.join(["snakemake", one["name"], "--config", f"experiments={settings}"])
+    for experiment in experiments:
+        if contrast.system in dict(experiment["systems"]) and contrast.direction in experiment["directions"]:
+            seeds_so_far = sorted({*experiment["runs"][contrast.direction][contrast.system], *seeds})
+            settings = json.dumps({experiment["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
+            return shlex.join(["snakemake", experiment["name"], "--config", f"experiments={settings}"])
     return ""
