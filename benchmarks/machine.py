@@ -80,7 +80,7 @@ class Times:
 
     @property
     def seconds(self) -> list[float]:
-        """What counts: CPU time, which other work disturbs less; the clock where a GPU or threads work."""
+        """CPU time, which other work disturbs less; the clock where a GPU or threads work."""
         return self.clock if self.device == "cuda" or torch.get_num_threads() > 1 else self.cpu
 
     @property
