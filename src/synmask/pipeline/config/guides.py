@@ -80,12 +80,9 @@ def option_values(options: GuideOptions) -> dict[str, Any]:
 
 def options_by_guide(schema: dict[str, Any]) -> None:
     """Say in the JSON schema of systems which options each guide has."""
-    schema["allOf"] = [
-        {
-            "if": {"properties": {"guide": {"const": name}}, "required": ["guide"]},
-            "then": {
-                "properties": {"options": adapter(kind).json_schema() | {"additionalProperties": False}}
-            },
-        }
-        for name, kind in GUIDES.items()
-    ]
+    schema["allOf"] = []
+    for name, kind in GUIDES.items():
+        options = adapter(kind).json_schema() | {"additionalProperties": False}
+        options.pop("description", None)  # the docstring, which says of each key what the key says itself
+        condition = {"properties": {"guide": {"const": name}}, "required": ["guide"]}
+        schema["allOf"].append({"if": condition, "then": {"properties": {"options": options}}})
