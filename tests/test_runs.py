@@ -33,7 +33,7 @@ def targets(values):
 
 @pytest.fixture
 def spec_of(targets):
-    return lambda name: targets().table_spec(name)
+    return lambda name: targets().table_options(name)
 
 
 def test_the_papers_eight_tables_and_ours_are_there(targets):
@@ -51,27 +51,27 @@ def test_the_papers_eight_tables_and_ours_are_there(targets):
         "sweep-bpe-labels",
     } <= names
     for name in names:
-        assert ours.table_spec(name)["columns"]
+        assert ours.table_options(name)["columns"]
 
 
 def test_every_published_number_is_in_a_table(targets):
     ours = targets()
     shown = set()
     for name in ours.tables:
-        table = ours.table_spec(name)
+        table = ours.table_options(name)
         shown |= {
             (column["corpus"], column["column"], metric, system)
             for column in table["columns"]
             for metric in table["metrics"]
-            for system, _ in table["rows"]
+            for system, _ in table["labels"]
         }
     assert set(ours.published.numbers) <= shown
 
 
 def test_an_experiments_table(spec_of):
     core = spec_of("iwslt14-core")
-    assert [system for system, _ in core["rows"]][:4] == ["transformer", "pascal", "lisa", "st-nmt"]
-    assert dict(core["rows"])["st-nmt"] == "ST-NMT"
+    assert [system for system, _ in core["labels"]][:4] == ["transformer", "pascal", "lisa", "st-nmt"]
+    assert dict(core["labels"])["st-nmt"] == "ST-NMT"
     assert "st-nmt" not in core["columns"][0]["runs"]  # what the paper quotes alone
     table = spec_of("iwslt14")
     assert table["baseline"] == "transformer"
@@ -79,7 +79,6 @@ def test_an_experiments_table(spec_of):
     assert table["columns"][0]["runs"]["grammar"] == [1, 2, 3, 4, 5]
     assert table["columns"][0]["runs"]["lisa"] == [1, 2, 3, 4, 5]  # measured, beside what the paper quotes
     assert table["columns"][0]["runs"]["st-nmt"] == [1, 2, 3, 4, 5]
-    assert table["files"] == ["scores.json", "sentences.csv"]
 
 
 def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(spec_of):
@@ -88,7 +87,6 @@ def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(spec_of):
     assert table["metrics"] == ["valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu"]
     assert [column["column"] for column in table["columns"]] == ["zh-ja", "ja-zh"]
     assert {"grammar", "grammar-mask", "grammar-mlm-weight-0.9"} <= table["columns"][0]["runs"].keys()
-    assert table["files"] == ["scores.json", "sentences.csv"]  # with the counts for tests
     assert not spec_of("aspec")["sweep"]
 
 
@@ -113,7 +111,7 @@ def test_a_table_of_several_experiments(spec_of):
 
 
 def test_the_papers_tables_have_its_transformer_as_baseline(spec_of):
-    assert [system for system, _ in spec_of("mlm")["rows"]] == [
+    assert [system for system, _ in spec_of("mlm")["labels"]] == [
         "transformer",
         "grammar-nomlm",
         "grammar-mask",  # as likely what the paper calls −MLM
@@ -122,13 +120,12 @@ def test_the_papers_tables_have_its_transformer_as_baseline(spec_of):
     for name in ("bpe-labels", "mlm", "controls"):
         assert spec_of(name)["baseline"] == "transformer"
         trained = {run.system for run in of_columns(spec_of(name)["columns"])}
-        assert trained == {system for system, _ in spec_of(name)["rows"]}  # no row is without runs
+        assert trained == {system for system, _ in spec_of(name)["labels"]}  # no row is without runs
 
 
 def test_parsing_needs_gold_trees(values, spec_of):
     table = spec_of("parsing")
     assert len(of_columns(table["columns"])) == 2 * 2 * 5
-    assert table["files"] == ["parse.json"]
     values["corpora"]["iwslt14"].pop("trees")
     values["experiments"].pop("distance-training")  # its system reads them
     values["experiments"]["iwslt14-core"].update(tables=["translation"])
@@ -140,7 +137,7 @@ def test_parsing_needs_gold_trees(values, spec_of):
 
 def test_a_benchmark_has_the_published_columns(targets):
     ours = targets()
-    table = ours.table_spec("glue")
+    table = ours.table_options("glue")
     assert [column["column"] for column in table["columns"]] == ours.published.columns("glue")
     systems = 5  # that we train, and the trivial baselines
     assert [len(column["runs"]) for column in table["columns"]] == [systems + 2] * 9 + [0]

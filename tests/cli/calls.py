@@ -48,18 +48,11 @@ JSONS = {
     "labels": [["grammar", "Grammar"]],
     "history": [["grammar", 1]],
     "runs": [["de-en", "grammar", 1]],
-    "table": {
-        "title": "T", "metrics": ["bleu_tokenised", "sacrebleu"], "sweep": False, "baseline": "grammar",
-        "rows": [["grammar", "Grammar"]], "files": ["scores.json"], "notes": [],
-        "columns": [{"corpus": "demo", "column": "de-en", "group": "", "runs": {"grammar": [1]}}],
-    },
-    "task_table": {
-        "title": "T", "metrics": ["glue"], "sweep": False, "baseline": "roberta", "rows": [["roberta", "RoBERTa"]],
-        "files": [], "notes": [],
-        "columns": [{
-            "corpus": "nlu", "column": "A", "group": "", "task": "acceptability", "part": "dev", "runs": {"roberta": [1]},
-        }],
-    },
+    "columns": [{"corpus": "demo", "column": "de-en", "group": "", "runs": {"grammar": [1]}}],
+    "task_labels": [["roberta", "RoBERTa"]],
+    "task_columns": [{
+        "corpus": "nlu", "column": "A", "group": "", "task": "acceptability", "part": "dev", "runs": {"roberta": [1]},
+    }],
     "page": {
         "title": "R", "figures": ["IN/method.svg"],
         "experiments": [{
@@ -92,8 +85,8 @@ translate --model IN/RUN/average.pt --beam 2 --threads 1
 translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/RUN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
-table --spec @table --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
-parse-table --inputs IN/RUN/parse.json --counts IN/RUN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
+table --title T --labels @labels --columns @columns --metrics bleu_tokenised sacrebleu --baseline grammar --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
+parse-table --inputs IN/RUN/parse.json --counts IN/RUN/parse_counts.json --output OUT/parsing --title T --labels @labels --columns @columns
 curves --inputs IN/RUN/history.csv --runs @history --labels @labels --output OUT/curves
 distribution-figure --distribution IN/RUN/distribution.json --title T --output OUT/p_d
 report --spec @page --captions workflow/report --output OUT/report.html
@@ -118,7 +111,7 @@ nlu-score --run IN/TUNED --task acceptability --parts dev --gold IN/task/dev.tsv
 predict --valid dev --model IN/TUNED/best.pt --scores IN/TUNED/scores.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
 glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --corpus nlu --system roberta --output OUT/submission.zip --summary OUT/submission.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --corpus nlu --output OUT/baselines.json
-table --spec @task_table --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
+table --title T --labels @task_labels --columns @task_columns --metrics glue --baseline roberta --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """

@@ -39,8 +39,7 @@ TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
 SECONDS = 60
 WEIGHT = "encoder.layers.0.fc1.weight"
-PARTLESS = JSONS["task_table"] | {"columns": [{**JSONS["task_table"]["columns"][0]}]}
-del PARTLESS["columns"][0]["part"]
+PARTLESS = [{key: value for key, value in JSONS["task_columns"][0].items() if key != "part"}]
 VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
 
@@ -150,7 +149,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("pretraining-text", "--valid", "empty", "empty"),
         ("text", "--target-in", ("one", "more"), "--target-in"),
         ("subwords", "--merges", "5.5", "--merges"),
-        ("table", "--spec", json.dumps(PARTLESS), "--spec: columns.0"),
+        ("table", "--columns", json.dumps(PARTLESS), "--columns: 0"),
         ("translate", "--threads", "1.5", "--threads"),
         ("apply-bpe", "--codes", "folder", "folder"),
         ("apply-bpe", "--input", "/dev/zero", "/dev/zero"),

@@ -27,10 +27,10 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.display import aligned
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.reporting import figures
-from synmask.pipeline.reporting.cells import frame_of
+from synmask.pipeline.reporting.cells import ScoreOptions, frame_of
 from synmask.pipeline.reporting.layout import Note, Table, escape, html_blocks, read_tables, write_tables
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN, SIGNATURES
+from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN, SIGNATURES, of_table
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
@@ -199,13 +199,18 @@ def test_backquotes_of_a_label_are_no_code_in_notes(tmp_path, label):
 
 def test_notes_take_labels_as_they_are():
     column = {"corpus": "c", "column": "de-en", "group": "`", "runs": {"a": [1]}}
-    spec = {"rows": [["a", "x `y` z"]], "columns": [column], "baseline": "a", "metrics": ["bleu_tokenised"]}
-    spec |= {"sweep": False, "notes": [], "files": [], "title": ""}
-    spec["columns"].append(column | {"column": "en-de", "runs": {"a": [1, 2]}})
+    options = ScoreOptions(
+        title="T",
+        labels=[["a", "x `y` z"]],
+        columns=[column, column | {"column": "en-de", "runs": {"a": [1, 2]}}],
+        metrics=["bleu_tokenised"],
+        baseline="a",
+    )
     columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
-    runs = pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN).reindex(columns=columns)
+    runs = of_table(pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN), options.expected)
+    runs = runs.reindex(columns=[*runs, *columns[len(RUN) :]])
     nothing = Published(papers={}, systems={}, results=())
-    missing, bad, *_ = notes(spec, nothing, table_of(["a"]).cells.iloc[:0], runs, make="snakemake t")
+    missing, bad, *_ = notes(options, nothing, table_of(["a"]).cells.iloc[:0], runs, make="snakemake t")
     assert missing.command == "snakemake t"
     assert "x `y` z ` De→En" in missing.text
     assert bad.text.startswith("No finite score, so left out of the means: x `y` z c")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.cells import TableOptions
 from synmask.pipeline.reporting.parse_tables import write_parse_table
 from synmask.pipeline.reporting.score_trees import as_text
 
@@ -57,14 +58,10 @@ def table(tmp_path):
     def write(runs, systems=("a", "b"), directions=("de-en",)):
         labels = {name: f"System {name}" for name in systems}
         parses, counts = zip(*runs, strict=True)
-        write_parse_table(
-            inputs=parses,
-            counts=counts,
-            output=tmp_path / "t.x",
-            title="Demo",
-            labels=[*labels.items()],
-            directions=directions,
-        )
+        runs_of = {system: [1, 2] for system in systems}
+        columns = [{"corpus": "demo", "column": name, "group": "", "runs": runs_of} for name in directions]
+        options = TableOptions(title="Demo", labels=[*labels.items()], columns=columns)
+        write_parse_table(options=options, inputs=parses, counts=counts, output=tmp_path / "t.x")
         texts = {
             kind: (tmp_path / f"t.x.{kind}").read_text(encoding="utf-8") for kind in ("csv", "md", "tex")
         }
@@ -99,9 +96,7 @@ def test_by_hand(run, table):
     names = [line.split(" |")[0] for line in words.splitlines() if line.startswith("| ") and "--" not in line]
     assert names == ["| Trees", "| System a", "| System b", "| right-branching", "| random", "| oracle"]
     assert "Scored sentences: De→En 100, En→De 100." in words
-    assert (
-        "Missing runs: System a En→De (seed 2); System b De→En (seed 2); System b En→De (all seeds)." in words
-    )
+    assert "Missing: System b De→En (seed 2); System a En→De (seed 2); System b En→De (seeds 1, 2)." in words
     assert cells(dependencies, "System a")[:2] == ["**15.75 ± 1.06**", "**31.50 ± 2.12**"]
     assert "Scored words: De→En 55" in dependencies
     assert latex.count(r"\begin{tabular}{lrrrrrrrr}") == 2
@@ -171,8 +166,8 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
     one = run("a", "de-en", 1, 30.0)
     for runs, options, message in [
         ([one, one], {}, "a on demo de-en, seed 1: given twice"),
-        ([one], {"systems": ["b"]}, "system a is not in the table"),
-        ([one], {"directions": ["en-de"]}, "direction de-en is not in the table"),
+        ([one], {"systems": ["b"]}, "a on demo de-en, seed 1: not in this table"),
+        ([one], {"directions": ["en-de"]}, "a on demo de-en, seed 1: not in this table"),
         ([(tmp_path / "gone.json", one[1])], {}, r"gone\.json: no such file"),
         ([(one[0], tmp_path / "gone.json")], {}, r"gone\.json: no such file"),
     ]:

@@ -14,6 +14,7 @@ from synmask.pipeline import files
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED
 from synmask.pipeline.evaluation.sentences import PROBABILITY
 from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.reporting.cells import ScoreOptions
 from synmask.pipeline.reporting.tables import write_table
 
 SIGNATURES = {"sacrebleu": "case:mixed|tok:13a", "bleu_tokenised": "case:mixed|tok:none", "chrf": "nc:6"}
@@ -45,11 +46,10 @@ def spec_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_toke
         "metrics": list(metrics),
         "sweep": False,
         "baseline": systems[0],
-        "rows": [[system, system.capitalize()] for system in systems],
+        "labels": [[system, system.capitalize()] for system in systems],
         "columns": [
             {"corpus": "demo", "column": d, "group": "", "runs": copy.deepcopy(runs)} for d in directions
         ],
-        "files": ["scores.json"],
         "notes": [],
     } | kwargs
 
@@ -102,7 +102,7 @@ def table(tmp_path):
         out = tmp_path / "tables/t"
         (tmp_path / "published.yaml").write_text(json.dumps(published))
         runs = {"scores": scores, "parses": parses, "tasks": tasks}
-        write_table(spec=spec, published=tmp_path / "published.yaml", **runs, output=out)
+        write_table(options=ScoreOptions(**spec), published=tmp_path / "published.yaml", **runs, output=out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")
@@ -475,7 +475,7 @@ def test_costs(run, table):
 
 
 def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
-    spec = spec_of(["a"], seeds=[1, 2], metrics=["precision", "recall", "f1"], files=["parse.json"])
+    spec = spec_of(["a"], seeds=[1, 2], metrics=["precision", "recall", "f1"])
     paths = []
     for seed, f1 in ((1, 30.0), (2, 31.0)):
         scores = {"precision": f1 + 1, "recall": f1 - 1, "f1": f1, "sentence_f1": 0.0}
@@ -519,9 +519,8 @@ def glue_spec(seeds):
         "metrics": ["glue"],
         "sweep": False,
         "baseline": "roberta",
-        "rows": [["roberta", "RoBERTa"], ["majority", "Majority"]],
+        "labels": [["roberta", "RoBERTa"], ["majority", "Majority"]],
         "columns": [column | {"corpus": "glue", "group": ""} for column in columns],
-        "files": [],
         "notes": [],
     }
 
@@ -560,7 +559,7 @@ def test_tasks_of_language_understanding(table, task_scores):
 
 def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
     spec = glue_spec([1])
-    spec["rows"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
+    spec["labels"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
     spec["columns"] = [
         spec["columns"][0] | {"runs": {"roberta": [1], "sla": [1], "majority": [0]}},
         spec["columns"][-1],
@@ -601,7 +600,7 @@ def test_a_run_of_a_task_given_twice_is_refused(table, task_scores, tmp_path):
 def test_runs_from_weights_of_one_name_that_were_trained_otherwise_are_refused(table, task_scores):
     """For each task, over the tasks of an average, and where one system continues another's weights."""
     spec = glue_spec([1, 2])
-    spec["rows"].append(["synclm", "SynCLM"])
+    spec["labels"].append(["synclm", "SynCLM"])
     spec["columns"] = [column | {"runs": column["runs"] | {"synclm": [1]}} for column in spec["columns"]]
 
     def run(task, part, metric, system, seed, **start):

@@ -1,7 +1,6 @@
 # The configuration, and short names for what rules ask of the library (src/synmask/pipeline/workflow).
 import glob
 import os
-import shlex
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +14,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, records, slurm
-from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, for_attempt, submitted
+from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, as_options, for_attempt, submitted
 from synmask.pipeline.workflow.planned import Planned
 from synmask.pipeline.workflow.targets import Targets, seen_by
 
@@ -157,11 +156,6 @@ def captioned(name, figure, of="{experiment}-{direction}"):
     stem = f"{FIGURES}/{of}-{name}"
     svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
     return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
-
-
-def option(flag, value):
-    """An option of the command line, quoted; nothing where there is no value."""
-    return f"--{flag} {shlex.quote(str(value))}" if value is not None else ""
 
 
 # For figures: files of an experiment's runs, by the wildcards `experiment` and, of some, `direction`.

@@ -37,10 +37,10 @@ rule download_file:
     localrule: True
     resources:
         # not in params: taking the same file from elsewhere must not rerun what depends on it
-        mirror=lambda w: option("mirror", CONFIG.mirrors.get(w.download)),
+        mirror=lambda w: as_options(mirror=CONFIG.mirrors.get(w.download)),
     params:
-        url=lambda w: option("url", JOBS.data.origin(w.download, w.file)[0]),
-        sha256=lambda w: option("sha256", JOBS.data.origin(w.download, w.file)[1]),
+        url=lambda w: as_options(url=JOBS.data.origin(w.download, w.file)[0]),
+        sha256=lambda w: as_options(sha256=JOBS.data.origin(w.download, w.file)[1]),
     shell:
         "synmask download --name {wildcards.download} {params.url} --output {output:q} {params.sha256} {resources.mirror} 2> {log:q}"
 

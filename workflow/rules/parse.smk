@@ -21,7 +21,7 @@ rule parse:
         **USING,
     params:
         code=code("parse"),
-        sentence=lambda w: option("sentence", run(w).corpus.sentence),
+        sentence=lambda w: as_options(sentence=run(w).corpus.sentence),
     shell:
         "synmask parse --model {input.model:q} --subwords {input.source:q} --output {output.trees:q}"
         " --distribution {output.distribution:q} {params.sentence}"
@@ -43,7 +43,7 @@ rule parseval:
     params:
         code=code("parseval"),
         inputs_checksum=lambda w: run(w).inputs_checksum(run(w).gold().values()),
-        heads=lambda wildcards, input: option("heads", input.get("heads")),
+        heads=lambda wildcards, input: as_options(heads=input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q}"
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"

@@ -56,9 +56,9 @@ rule annotate:
         **preparing("annotate"),
     params:
         code=code("annotate"),
-        trees=lambda wildcards, input: option("trees", input.get("trees")),
-        heads=lambda wildcards, input: option("heads", input.get("heads")),
-        kept=lambda wildcards, input: option("kept", input.kept or None),
+        trees=lambda wildcards, input: as_options(trees=input.get("trees")),
+        heads=lambda wildcards, input: as_options(heads=input.get("heads")),
+        kept=lambda wildcards, input: as_options(kept=input.kept),
     shell:
         "synmask annotate --subwords {input.subwords:q} {params.trees} {params.heads} {params.kept}"
         " --output {output.annotations:q} 2> {log:q}"

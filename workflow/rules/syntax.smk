@@ -25,7 +25,7 @@ rule constituency:
         code=code("constituency"),
         settings=lambda w: as_json(JOBS.data.corenlp_settings(w.language)),
         language="{language}",
-        tokeniser=lambda w: option("tokeniser", run(w).cased_tokeniser()),
+        tokeniser=lambda w: as_options(tokeniser=run(w).cased_tokeniser()),
         prefix=subpath(output[0], strip_suffix=".trees"),
     shell:
         "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"

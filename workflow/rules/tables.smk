@@ -17,11 +17,11 @@ rule table:
     localrule: True
     params:
         code=code("table"),
-        spec=lambda w: as_json(TARGETS.table_spec(w.table)),
+        options=lambda w: as_options(**TARGETS.table_options(w.table)),
         tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
         output=subpath(output[0], strip_suffix=".md"),
     shell:
-        "synmask table --spec {params.spec:q} --published {input.published:q} --scores {input.scores:q}"
+        "synmask table {params.options} --published {input.published:q} --scores {input.scores:q}"
         " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
 
 
@@ -43,10 +43,8 @@ rule parse_table:
     localrule: True
     params:
         code=code("parse-table"),
-        title=lambda w: f"{TARGETS.entry(w.experiment).title}: parsing",
-        labels=lambda w: system_labels(w, "distances"),
-        directions=lambda w: TARGETS.entry(w.experiment).directions,
+        options=lambda w: as_options(**TARGETS.parse_table_options(w.experiment)),
         output=subpath(output[0], strip_suffix=".md"),
     shell:
-        "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
-        " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+        "synmask parse-table {params.options} --inputs {input.scores:q} --counts {input.counts:q}"
+        " --output {params.output:q} 2> {log:q}"

@@ -55,7 +55,7 @@ rule average:
         code=code("average"),
         text=lambda w: run(w).text_options(),
         threshold=lambda w: run(w).corpus.bpe.vocabulary_threshold,
-        template_model=lambda wildcards, input: option("template-model", input.template_model or None),
+        template_model=lambda wildcards, input: as_options(template_model=input.template_model),
         data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
         run=subpath(output[0], parent=True),
     shell:

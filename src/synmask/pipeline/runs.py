@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Annotated, Any, ClassVar, NotRequired, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict
 from typing_extensions import TypedDict
 
-from synmask.pipeline.config.base import Metric, Parsing, sides
+from synmask.pipeline.config.base import Parsing, sides
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
@@ -153,35 +153,26 @@ def _with_part(column: Column) -> Column:
     return column
 
 
-class TableSpec(TypedDict):
-    """All that a table depends on besides the runs themselves.
+Columns = list[Annotated[Column, AfterValidator(_with_part)]]
 
-    Attributes:
-        sweep: whether the validation set chooses among the rows.
-        baseline: the system that significance is tested against (the first one), if it is run.
-        rows: name and label of each system.
-        files: the files read from each run.
-        notes: why a column has no runs.
+
+def expected_runs(columns: Iterable[Column], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every run that a table asks for, in its order, with the label of its row and the group of its column.
+
+    Args:
+        labels: system → label, in the order of the rows.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    title: str
-    metrics: Annotated[list[Metric], Field(min_length=1)]
-    sweep: bool
-    baseline: str | None
-    rows: Annotated[list[tuple[str, str]], Field(min_length=1)]
-    columns: Annotated[list[Annotated[Column, AfterValidator(_with_part)]], Field(min_length=1)]
-    files: list[str]
-    notes: list[str]
-
-
-def expected_runs(spec: TableSpec) -> list[dict[str, Any]]:
-    """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
-        {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
-        for column in spec["columns"]
-        for system, _ in spec["rows"]
+        {
+            "corpus": column["corpus"],
+            "direction": column["column"],
+            "system": system,
+            "seed": seed,
+            "label": label,
+            "group": column["group"],
+        }
+        for column in columns
+        for system, label in labels.items()
         for seed in column["runs"].get(system, ())
     ]
 

@@ -1,11 +1,18 @@
 """The cells of a table as one tidy frame, a row per system, column and metric; and how they are printed."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
 import pandas as pd
+from cyclopts import Parameter
+from pydantic import Field
 
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.arguments import Json, Labels, OneOrMore
+from synmask.pipeline.config.base import Line, Metric, arrow
+from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.runs import Column, Columns, expected_runs
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 OF_CSV = [
@@ -16,6 +23,69 @@ NUMBERS = ["published", "mean", "sd", "median", "difference", "change", "p", "p_
 MARKS = ["best", "best_published"]
 COLUMN = ["corpus", "column", "metric"]
 LINES = ("published", "quoted", "here", "median")  # of a system, below each other
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The rows and columns of a table, and the runs that it asks for."""
+
+    title: Annotated[Line, Parameter(help="Heading of the table.")]
+    labels: Labels
+    columns: Annotated[
+        Json[Annotated[Columns, Field(min_length=1)]],
+        Parameter(help="Columns with their runs, as JSON: corpus, column, group, runs (system → seeds)."),
+    ]
+
+    @cached_property
+    def expected(self) -> pd.DataFrame:
+        """The runs, one row each, in the table's order."""
+        runs = expected_runs(self.columns, dict(self.labels))
+        return pd.DataFrame(runs, columns=["corpus", "direction", "system", "seed", "label", "group"])
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(TableOptions):
+    """What a table of scores shows of its runs."""
+
+    metrics: Annotated[OneOrMore[Metric], Parameter(help="A column each, below each of `columns`.")]
+    baseline: Annotated[
+        str | None, Parameter(help="The system that significance is tested against, if it is run.")
+    ] = None
+    sweep: Annotated[bool, Parameter(help="Let the validation set choose among the rows.")] = False
+    notes: Annotated[tuple[Line, ...], Parameter(help="Further notes below the table.")] = ()
+
+
+def cell_of(
+    column: Column, metric: str, system: str | None, label: str, runs: pd.DataFrame
+) -> dict[str, Any]:
+    """A cell without tests: of these runs, but those without a finite score."""
+    printing, values = METRICS[metric], scaled(runs, metric)
+    return {
+        "corpus": column["corpus"],
+        "column": column["column"],
+        "metric": metric,
+        "system": system,
+        "label": label,
+        "mean": values.mean(),  # NaN without runs
+        "sd": values.std() if printing.spread else None,
+        "median": values.median() if len(values) > 1 else None,
+        "seeds": len(values),
+        "asked": 0,
+        "diverged": 0,
+        "run": system and column.get("task", column["column"]),
+        "group": column["group"],
+        "head": printing.label,
+        "digits": printing.digits,
+        "contest": printing.contest,
+    }
+
+
+def scaled(runs: pd.DataFrame, metric: str) -> pd.Series:
+    """The finite scores of runs, scaled for print."""
+    values = runs[metric] if metric in runs else runs["seed"][:0]
+    return values.astype(float).dropna() * METRICS[metric].scale
 
 
 def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -45,9 +45,7 @@ METRICS = _Metrics(
         "glue": Metric("", 1),
     }
 )
-PARSE_LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {
-    name: name for name in ATTACHMENT
-}
+PARSE_LABELS = {metric: METRICS[metric].label for metric in [*PARSE_SCORES, *ATTACHMENT]}
 PROTOCOLS = {
     "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
     "they are split; single words and whole sentences do not count",

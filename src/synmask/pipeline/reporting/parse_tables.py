@@ -7,16 +7,24 @@ from statistics import fmean
 
 import pandas as pd
 
-from synmask.pipeline.arguments import Labels, OneOrMore, together
-from synmask.pipeline.config.base import Line, arrow
+from synmask.pipeline.arguments import OneOrMore, together
+from synmask.pipeline.config.base import arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
-from synmask.pipeline.files import UserError
 from synmask.pipeline.record import read_record
-from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT, frame_of, marked, signed
+from synmask.pipeline.reporting.cells import (
+    SIGNIFICANT,
+    VERY_SIGNIFICANT,
+    TableOptions,
+    cell_of,
+    frame_of,
+    marked,
+    signed,
+)
 from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
-from synmask.pipeline.reporting.runs import check_once, check_same, parse_rows, read_counts
+from synmask.pipeline.reporting.notes import missing
+from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows, read_counts
 
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
@@ -27,13 +35,7 @@ Spans = dict[tuple[str, str, str], list[dict[str, Counts]]]
 
 
 def write_parse_table(
-    *,
-    inputs: OneOrMore[Path],
-    counts: OneOrMore[Path],
-    output: Path,
-    title: Line,
-    labels: Labels,
-    directions: OneOrMore[str],
+    *, options: TableOptions, inputs: OneOrMore[Path], counts: OneOrMore[Path], output: Path
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
@@ -46,8 +48,6 @@ def write_parse_table(
         inputs: parse.json of the runs.
         counts: parse_counts.json of the runs, in the same order.
         output: Prefix of .csv, .md and .tex.
-        title: Heading of the tables.
-        directions: The directions in order.
 
     Raises:
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
@@ -55,67 +55,49 @@ def write_parse_table(
     """
     for scores, counted in together(inputs=inputs, counts=counts):
         read_record(scores, [counted])
-    runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
-    order = {"protocol": [*PROTOCOLS], "direction": [*directions], "system": [*dict(labels)], "tree": TREES}
-    for key in ("system", "direction"):
-        for name in runs[key]:
-            if name not in order[key]:
-                raise UserError(f"{key} {name} is not in the table; it has {', '.join(order[key])}")
-    check_once(runs, "protocol", "tree")
+    rows = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
+    check_once(rows, "protocol", "tree")
+    rows = rows.sort_values("tree", key=lambda trees: trees.map(TREES.index), kind="stable")
+    runs = of_table(rows, options.expected)
     trivial = runs[runs["tree"] != "induced"].fillna(0.0)
     keys = [key for key in ("corpus", "counted", *PARSE_LABELS) if key in trivial]
     check_same(trivial, ["direction", "protocol", "tree"], *keys)  # so they are of the same sentences
-    runs = runs.sort_values(
-        ["protocol", "direction", "system", "seed", "tree"],
-        key=lambda column: column.map(order[column.name].index) if column.name in order else column,
-        kind="stable",
-    )
+    parts = [part for name in PROTOCOLS if len(part := runs[runs["protocol"] == name])]
     spans = read_counts(counts)
-    parts = [part for _, part in runs.groupby("protocol", sort=False)]
-    tables = [_table(title, part, spans, dict(labels), directions) for part in parts]
-    write_tables(output, tables, {".csv": runs})
+    tables = [_table(options, part, spans) for part in parts]
+    write_tables(output, tables, {".csv": pd.concat(parts)[rows.columns]})
 
 
-def _table(
-    title: str, runs: pd.DataFrame, spans: Spans, labels: dict[str, str], directions: Sequence[str]
-) -> Table:
+def _table(options: TableOptions, runs: pd.DataFrame, spans: Spans) -> Table:
     """One protocol's table: means ± sd of the systems, then the trivial trees."""
-    protocol = runs["protocol"].iloc[0]
-    metrics = ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES
+    protocol, expected, labels = runs["protocol"].iloc[0], options.expected, dict(options.labels)
     if protocol == DEPENDENCIES:  # some systems induce no heads
         labels = {name: label for name, label in labels.items() if name in {*runs["system"]}}
+        expected = expected[expected["system"].isin(labels)]
     trivial = [tree for tree in TREES[1:] if tree in {*runs["tree"]}]
     cells, tested = [], []
-    for direction in directions:
-        here = runs[runs["direction"] == direction]
-        tests, note = _significance(spans, protocol, direction, labels)
+    for column in options.columns:
+        here = runs[runs["direction"] == column["column"]]
+        tests, note = _significance(spans, protocol, column["column"], labels)
         tested += note
-        rows = [
-            (name, label, here[(here["tree"] == "induced") & (here["system"] == name)])
-            for name, label in labels.items()
-        ]
+        induced = here[here["tree"] == "induced"]
+        rows = [(name, label, induced[induced["system"] == name]) for name, label in labels.items()]
         rows += [(None, tree, here[here["tree"] == tree].drop_duplicates("tree")) for tree in trivial]
-        for metric, (system, label, part) in itertools.product(metrics, rows):
-            values = part[metric] if part[metric].notna().all() else part[metric][:0]
-            cell = {
-                "corpus": runs["corpus"].iloc[0],
-                "column": direction,
-                "metric": metric,
-                "system": system,
-                "label": label,
-                "mean": values.mean(),
-                "sd": values.std(ddof=1),
-                "run": system and direction,
-                "head": PARSE_LABELS[metric],
-                "contest": system is not None or label != "oracle",
-            }
-            cells.append(cell | (tests.get(system, {}) if metric == "f1" and len(values) else {}))
-    same = {"group": "", "digits": 2, "seeds": 0, "asked": 0, "diverged": 0}
+        for metric, row in itertools.product(ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES, rows):
+            cell = cell_of(column, metric, *row)
+            cell["contest"] = row[:2] != (None, "oracle")
+            cells.append(cell | (tests.get(row[0], {}) if metric == "f1" and cell["seeds"] else {}))
+    rivals = [tree for tree in trivial if tree.startswith("right-branching")]
+    lacking = missing(expected, runs)
     return Table(
-        f"{title}, protocol “{protocol}”",
-        marked(frame_of(cells).assign(**same)),
-        [*_missing(runs, labels, directions), Note(_how_to_read(runs, protocol)), *map(Note, tested)],
-        baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
+        f"{options.title}, protocol “{protocol}”",
+        marked(frame_of(cells)),
+        [
+            *([Note(lacking, warning=True)] if lacking else []),
+            Note(_how_to_read(runs, protocol)),
+            *map(Note, tested),
+        ],
+        baseline=next(iter(rivals), ""),
         stub="Trees",
     )
 
@@ -158,16 +140,3 @@ def _test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts) -> dict[str
     scores, rivals = corpus_f1(ours), corpus_f1(runs)
     test = compare(scores, rivals[0] if runs is not theirs else rivals, ours, runs)
     return {"change": fmean(scores) - fmean(rivals), "p": test.p}
-
-
-def _missing(runs: pd.DataFrame, labels: dict[str, str], directions: Sequence[str]) -> list[Note]:
-    """One line on missing runs: those with seeds that other systems or directions have."""
-    seeds = sorted({*runs["seed"]})
-    there = {*zip(runs["system"], runs["direction"], runs["seed"], strict=True)}
-    parts = []
-    for system, direction in itertools.product(labels, directions):
-        absent = [seed for seed in seeds if (system, direction, seed) not in there]
-        if absent:
-            which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
-            parts.append(f"{labels[system]} {arrow(direction)} ({which})")
-    return [Note(f"Missing runs: {'; '.join(parts)}.", warning=True)] if parts else []

@@ -55,23 +55,20 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """
     rows = []
     for path in paths:
-        run = read_json(path)
-        with _complete(path):
+        with _contents(path) as run:
             row = {key: run[key] for key in RUN} | _costs(run)
             row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
             for metric in SCORES:
                 row[metric] = _finite(run["scores"]["test"][metric])
                 row[f"valid_{metric}"] = _finite(run["scores"]["valid"][metric])
                 row[f"signature_{metric}"] = run["signatures"][metric]
-            row |= {
-                "overlap": json.dumps(run.get("overlap", {}), sort_keys=True),
-                "dropped": run.get("dropped"),
-                "model": (run.get("model") or {}).get("test"),
-                "answers": (run.get("hypotheses") or {}).get("test"),
-                "counts": Path(path).with_name("sentences.csv"),
-                "device_hours": (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600,
-                "memory": _finite(run.get("memory")),
-            }
+            row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
+            row["dropped"] = run.get("dropped")
+            row["model"] = (run.get("model") or {}).get("test")
+            row["answers"] = (run.get("hypotheses") or {}).get("test")
+            row["counts"] = Path(path).with_name("sentences.csv")
+            row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
+            row["memory"] = _finite(run.get("memory"))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -91,10 +88,9 @@ def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induce
 
 def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores."""
-    run = read_json(path)
-    with _complete(path):
+    with _contents(path) as run:
         head = {key: run[key] for key in RUN}
-        parts = [(name, one["sentences"], one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        parts = [(name, part["sentences"], part, PARSE_SCORES) for name, part in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
@@ -108,8 +104,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[s
     counts: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
     runs: list[dict[str, Any]] = []
     for path in paths:
-        run = read_json(path)
-        with _complete(path):
+        with _contents(path) as run:
             runs.append({key: run[key] for key in RUN})
             for name, protocol in run["counts"].items():
                 itemgetter("gold", "induced", "right-branching")(protocol)  # all there
@@ -129,27 +124,22 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
     Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
     name of the column, `counts` the path of the run's answers, which may not exist.
     """
-    named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
+    names = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
     rows = []
     for path in paths:
-        run = read_json(path)
-        with _complete(path):
+        with _contents(path) as run:
             trained = "system" in run
-            head = {"corpus": run["corpus"], "seed": run.get("seed", 0)}
+            head = {"corpus": run["corpus"], "seed": run.get("seed", 0)} | _costs(run)
             head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
             head["weights"] = json.dumps(run.get("start"), sort_keys=True)
-            head |= _costs(run)
             head["counts"] = Path(path).with_name("examples.csv") if trained else None
-            for system, parts in ({run["system"]: run["scores"]} if trained else run["scores"]).items():
-                for part, scores in parts.items():
-                    place = (run["corpus"], run["task"], part)
-                    if place not in named:
-                        what = f"{run['task']} {part}"
-                        raise UserError(f"{path}: {what} is not in this table; leave the file out")
-                    row = {"direction": named[place], "system": system}
-                    row["glue"] = _finite(scores[TASKS[run["task"]].metrics[0]])
-                    row["answers"] = (run.get("answers") or {}).get(part)
-                    rows.append(head | row)
+            systems = {run["system"]: run["scores"]} if trained else run["scores"]
+            parts = ((system, *part) for system, parts in systems.items() for part in parts.items())
+            for system, part, scores in parts:
+                if not (name := names.get((run["corpus"], run["task"], part))):
+                    raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
+                row = {"direction": name, "system": system, "answers": (run.get("answers") or {}).get(part)}
+                rows.append(head | row | {"glue": _finite(scores[TASKS[run["task"]].metrics[0]])})
     table = pd.DataFrame(rows)
     check_once(table)
     check_same(table, ["corpus", "direction", "system"], "settings")
@@ -165,6 +155,18 @@ def _starts(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
         while start:
             yield run | {"name": start["weights"], "weights": json.dumps(start, sort_keys=True)}
             start = start.get("start")
+
+
+def of_table(runs: pd.DataFrame, expected: pd.DataFrame) -> pd.DataFrame:
+    """`runs` in the order of those that a table asks for, with the labels of its rows.
+
+    Raises:
+        UserError: a run is not in the table.
+    """
+    known = pd.MultiIndex.from_frame(runs[RUN]).isin(pd.MultiIndex.from_frame(expected[RUN]))
+    if not known.all():
+        raise UserError(f"{describe(runs[~known].iloc[0])}: not in this table; leave the file out")
+    return expected.astype(dict.fromkeys(RUN, object)).merge(runs.astype(dict.fromkeys(RUN, object)), on=RUN)
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
@@ -226,9 +228,10 @@ def _finite(value: Any) -> float:
 
 
 @contextmanager
-def _complete(path: Path) -> Iterator[None]:
-    """Report a key that the block does not find as missing in the file."""
+def _contents(path: Path) -> Iterator[dict[str, Any]]:
+    """The contents of a run's file; a key that the block does not find is reported as missing in it."""
+    contents = read_json(path)
     try:
-        yield
+        yield contents
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: no {error} in it; delete it and make it again") from None

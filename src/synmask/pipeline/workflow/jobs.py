@@ -60,6 +60,18 @@ def submitted(kind: str) -> list[str]:
     return [BENCHMARK / f"{task}/{{system}}/test/{part}.{kind}" for task, part in SUBMISSION.values()]
 
 
+def as_options(**values: Any) -> str:
+    """Values as options of a verb: lists of words as words, other lists as JSON; none for what is empty."""
+    words = []
+    for key, value in values.items():
+        listed = isinstance(value, list | tuple)
+        if value if listed else value is not None and value is not False:
+            plain = not listed or all(isinstance(part, str) for part in value)
+            texts = map(str, (value if listed else [value]) if plain else [as_json(value)])
+            words += [f"--{key.replace('_', '-')}", *(() if value is True else texts)]
+    return shlex.join(words)
+
+
 class Jobs:
     """The jobs of a configuration, each by its wildcards."""
 
@@ -208,7 +220,7 @@ class Job:
     def named_sets(self, files: Iterable[str]) -> str:
         """The options that name the sets of a corpus' test set, if it has several."""
         names = self.corpus.test_sets
-        return f"--sets {shlex.join(names)} --set-files {shlex.join(files)}" if names else ""
+        return as_options(sets=names, set_files=[*files]) if names else ""
 
     def lowercase(self) -> str:
         return "--lowercase" if self.corpus.text.lowercase else ""
@@ -288,13 +300,11 @@ class Job:
         """How a model's text becomes tokens, as options; `target`: its tokeniser, if not the corpus'."""
         text = self.corpus.text
         source, default = map(text.tokeniser_of, (self.wildcards.source, self.wildcards.target))
-        tokenisers = [source, target or default]
-        return f"--tokenisers {shlex.join(tokenisers)}" + (" --lowercase" if text.lowercase else "")
+        return as_options(tokenisers=[source, target or default], lowercase=text.lowercase)
 
     def decoding(self) -> str:
         """How a corpus is translated, as options."""
-        settings = self.corpus.decoding.plain()
-        return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in settings.items())
+        return as_options(**self.corpus.decoding.plain())
 
     # ---- templates of the target --------------------------------------------------------------------------
 

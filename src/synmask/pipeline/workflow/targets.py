@@ -26,7 +26,7 @@ from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
-from synmask.pipeline.runs import Column, Run, TableSpec, Training
+from synmask.pipeline.runs import Column, Run, Training
 from synmask.pipeline.tasks import SUBMISSION
 
 # files of each run that a page reads
@@ -291,22 +291,28 @@ class Targets:
                 paths.append(filled(f"{TASK}/baselines.json", benchmark=name, task=column["task"]))
         return self.available(paths)
 
-    def table_spec(self, name: str) -> TableSpec:
-        """The facts on which a table depends besides its runs."""
+    def table_options(self, name: str) -> dict[str, Any]:
+        """All that a table depends on besides its runs: the options of `synmask table`."""
         table, columns = self.tables[name], self.columns(name)
-        rows = [[system, label_of(self.config, self.published, system)] for system in table.systems]
-        rows += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
+        labels = [[system, label_of(self.config, self.published, system)] for system in table.systems]
+        labels += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
         first = table.systems[0]
         return {
             "title": table.title,
             "metrics": list(table.metrics),
             "sweep": name in self.config.experiments and self.entry(name).sweep is not None,
             "baseline": first if any(first in column["runs"] for column in columns) else None,
-            "rows": rows,
+            "labels": labels,
             "columns": columns,
-            "files": [file for file, metrics in READ.items() if metrics & {*table.metrics}],
             "notes": [*BASELINE_NOTES] if table.benchmark else self._without_trees(name),
         }
+
+    def parse_table_options(self, experiment: str) -> dict[str, Any]:
+        """The options of `synmask parse-table` that say what an experiment's table of trees shows."""
+        title = f"{self.entry(experiment).title}: parsing"
+        labels = self.labels(run.system for run in self.runs(experiment, induced="distances"))
+        table = Table(title=title, experiments=(experiment,), systems=tuple(dict(labels)))
+        return {"title": title, "labels": labels, "columns": runs.columns(self.config, table)}
 
     def _without_trees(self, table: str) -> list[str]:
         """Why columns of a table of trees have no runs."""
