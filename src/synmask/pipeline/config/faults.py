@@ -42,7 +42,7 @@ def first_fault(error: ValidationError, values: Any) -> Fault:
     right_types = [detail for detail in details if not detail["type"].endswith("_type")]
     if any(detail["type"] != "literal_error" for detail in right_types):
         details = right_types
-    messages = [*dict.fromkeys(map(_message, details))]
+    messages = [*dict.fromkeys(detail["message"] for detail in details)]
     message = " or ".join([messages[0], *(text.removeprefix("must be ") for text in messages[1:])])
     value, choices = details[0]["input"], details[0]["ctx"].get("expected", "")
     if isinstance(value, Mapping) or details[0]["type"] == "missing":
@@ -53,7 +53,7 @@ def first_fault(error: ValidationError, values: Any) -> Fault:
 
 
 def _placed(detail: Mapping[str, Any], values: Any) -> dict[str, Any]:
-    """An error with its path, without pydantic's own names for branches of a union and for keys."""
+    """An error with message and path, without pydantic's names for branches of a union and for keys."""
     detail = {"ctx": {}, **detail}
     path, loc = (), detail["loc"]
     if loc[-1:] == ("[key]",) and detail["type"] == "string_type":
@@ -63,9 +63,7 @@ def _placed(detail: Mapping[str, Any], values: Any) -> dict[str, Any]:
         if isinstance(inner, Mapping) and part in inner:
             path, values = (*path, part), inner[part]
     missing = loc[-1:] if detail["type"] == "missing" else ()
-    return {**detail, "path": (*path, *missing, *getattr(detail["ctx"].get("error"), "path", ()))}
-
-
-def _message(detail: Mapping[str, Any]) -> str:
-    starts = (text for start, text in MESSAGES.items() if detail["type"].startswith(start))
-    return next(starts, detail["msg"]).format(**detail["ctx"])
+    texts = (text for start, text in MESSAGES.items() if detail["type"].startswith(start))
+    message = next(texts, detail["msg"]).format(**detail["ctx"])
+    path = (*path, *missing, *getattr(detail["ctx"].get("error"), "path", ()))
+    return {**detail, "message": message, "path": path}
