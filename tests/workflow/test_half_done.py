@@ -7,8 +7,10 @@ import signal
 import time
 
 import pytest
+import torch
 
 from synmask.pipeline.files import write_json
+from synmask.pipeline.workflow.half_done import line as half_done_line
 
 pytestmark = pytest.mark.xdist_group("half-done")  # `half_done` takes long, and once is enough
 RUN = "results/demo/de-en/transformer/seed1"
@@ -91,6 +93,28 @@ def test_it_is_named_before_anything_starts_and_goes_on_if_asked(half_done):
     assert "Nothing to be done" in half_done.snakemake(TARGET).output
 
 
+@pytest.mark.parametrize("any_code", [False, True])
+def test_a_state_that_fairseqs_trainer_saved_starts_again_and_the_line_says_so(tmp_path, any_code):
+    stamp = {"settings": {"training": {"max_epochs": 9}}, "seed": 1, "code": "new"}
+    for seed, (state, epochs) in enumerate([({"extra_state": {}}, 4), ({"history": []}, 2)], start=1):
+        folder = tmp_path / f"seed{seed}/checkpoints/older"
+        folder.mkdir(parents=True)
+        write_json(folder / "stamp.json", stamp | {"code": "old"})
+        (folder / "history.csv").write_text("epoch\n" * (epochs + 1))
+        torch.save(state, folder / "last.pt")
+    jobs = [(tmp_path / f"seed{seed}", lambda: stamp) for seed in (1, 2)]
+    words = half_done_line(jobs, any_code)
+    assert "1 training run is half done by version 0.2.0 (epoch 4 of 9) and will start again" in words
+    other = "will continue (any_code)" if any_code else "will start again; to continue them instead"
+    assert f"1 training run is half done by other code (epoch 2 of 9) and {other}" in words
+    (tmp_path / "seed2/checkpoints/older/finished.pt").touch()
+    words = half_done_line(jobs, any_code)
+    other = "will count as finished if their data stay" if any_code else "will start again; to keep them"
+    assert f"1 training run is finished by other code and {other}" in words
+    assert "half done by other code" not in words
+    assert half_done_line([(run, lambda: stamp | {"code": "old"}) for run, _ in jobs], any_code) == ""
+
+
 def test_a_finished_training_runs_again_only_by_force(half_done, queue):
     """Asked for again for another reason, its checkpoints are its result; jobs elsewhere are told of the force."""
     half_done.snakemake(TARGET, "--config", "any_code=true")
@@ -119,6 +143,7 @@ def test_results_of_a_version_whose_records_did_not_say_which_run_they_are_of_ar
         file.write("\n\nAN_UPDATE = True\n")
     plan = half_done.snakemake("-n", target, "--config", "any_code=true").output
     assert "train (1): src/synmask/pipeline/training/loop.py changed" in plan
+    assert "1 training run is finished by other code and will count as finished" in plan
     half_done.snakemake(target, "--config", "any_code=true")
     assert "all 2 epochs are done" in log(half_done).splitlines()[-1]
     after = json.loads((run / "train.json").read_text())

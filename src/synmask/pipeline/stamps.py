@@ -8,9 +8,11 @@ the finished epochs in history.csv. Before there were such folders, they lay in 
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from synmask.pipeline.files import UserError, check_regular, json_text, read_object
 
@@ -38,7 +40,19 @@ class Training:
     @property
     def half_done(self) -> bool:
         """Whether it can be resumed, and is not finished."""
-        return (self.folder / LAST).exists() and not (self.folder / FINISHED).exists()
+        return (self.folder / LAST).exists() and not self.finished
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / FINISHED).exists()
+
+    @property
+    def saved_by_fairseq(self) -> bool:
+        """Whether fairseq's trainer saved its state, as in version 0.2.0: it cannot be resumed."""
+        with suppress(OSError, BadZipFile), ZipFile(self.folder / LAST) as archive:
+            pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            return any(b"extra_state" in archive.read(name) for name in pickles)
+        return False
 
     @property
     def epochs(self) -> int:

@@ -1,39 +1,65 @@
-"""Trainings that other code has half done: one line names them before anything starts."""
+"""Trainings that other code has begun or finished: one line names them before anything starts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from synmask.pipeline import stamps
 from synmask.pipeline.workflow.terminal import some
 
+ADVICE = "will start again; to keep them instead, add --config any_code=true"
+KEPT = "Nothing of the old is deleted before the new is finished"
+
 
 def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool) -> str:
-    """One line on trainings that could continue what other code began, and how; empty if there are none.
+    """One line on trainings that other code has begun or finished, and how to keep them; empty without any.
 
     Args:
         jobs: each training's folder, and its stamp without the data, which need not be there yet; it is
             computed only if something has begun in the folder.
         any_code: the key of the configuration: whether they go on.
     """
-    places: dict[int, list[str]] = {}  # epochs to train → epochs done
+    resumable: dict[int, list[str]] = {}  # epochs to train → epochs done
+    lost: dict[int, list[str]] = {}
+    finished = 0
     for run, stamp in jobs:
         if begun := _begun(run):
             wanted = stamp()
-            same_code = max((one.epochs for one in begun if not one.differs(wanted)), default=-1)
-            others = (one.epochs for one in begun if one.half_done and one.differs(wanted) == ["code"])
-            if (done := max(others, default=-1)) > same_code:
-                places.setdefault(wanted["settings"]["training"]["max_epochs"], []).append(str(done or "?"))
-    count = sum(map(len, places.values()))
-    if not count:
-        return ""
-    where = "; ".join(f"epoch {some(done)} of {epochs}" for epochs, done in places.items())
-    what = "1 training run is" if count == 1 else f"{count} training runs are"
-    if any_code:
-        return f"{what} half done by other code ({where}) and will continue (any_code)"
+            same = [other for other in begun if not other.differs(wanted)]
+            same_code = max((other.epochs for other in same), default=-1)
+            others = [other for other in begun if other.differs(wanted) == ["code"]]
+            if any(other.finished for other in others):
+                finished += not any(other.finished for other in same)
+            elif further := [other for other in others if other.half_done and other.epochs > same_code]:
+                furthest = max(further, key=lambda other: (not other.saved_by_fairseq, other.epochs))
+                runs = lost if furthest.saved_by_fairseq else resumable
+                epochs = wanted["settings"]["training"]["max_epochs"]
+                runs.setdefault(epochs, []).append(str(furthest.epochs or "?"))
+    lines = []
+    if resumable and any_code:
+        lines.append(f"{_named(resumable, 'other code')} and will continue (any_code)")
+    elif resumable:
+        lines.append(
+            f"{_named(resumable, 'other code')} and will start again; to continue them instead, add "
+            f"--config any_code=true. {KEPT}"
+        )
+    if lost:
+        lines.append(f"{_named(lost, 'version 0.2.0')} and will start again, whatever any_code is. {KEPT}")
+    if finished:
+        runs_are = "1 training run is" if finished == 1 else f"{finished} training runs are"
+        lines.append(
+            f"{runs_are} finished by other code and "
+            + ("will count as finished if their data stay the same (any_code)" if any_code else ADVICE)
+        )
+    return "; ".join(lines)
+
+
+def _named(runs: Mapping[int, list[str]], by: str) -> str:
+    """The number of trainings by epochs to train, and the epochs that are done of each."""
+    count = sum(map(len, runs.values()))
+    where = "; ".join(f"epoch {some(done)} of {epochs}" for epochs, done in runs.items())
     return (
-        f"{what} half done by other code ({where}) and will start again; to continue them instead, add "
-        "--config any_code=true. Nothing of the old is deleted before the new is finished"
+        f"{'1 training run is' if count == 1 else f'{count} training runs are'} half done by {by} ({where})"
     )
 
 
