@@ -47,7 +47,7 @@ class TableOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(TableOptions):
-    """What a table of scores shows of its runs."""
+    """The contents of a table of scores, from its runs."""
 
     metrics: Annotated[OneOrMore[Metric], Parameter(help="A column each, below each of `columns`.")]
     baseline: Annotated[
