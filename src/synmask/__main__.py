@@ -12,6 +12,8 @@ TEMPORARY = 75  # the exit code of a training that was stopped; `files.TryAgain`
 def main() -> None:
     """Run a verb of the pipeline (`synmask.pipeline.cli`)."""
     stop_at_signals(training := sys.argv[1:2] and sys.argv[1] in TRAININGS)
+    # before torch is loaded: else each of several workers warns that it has found no unused parameter
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from synmask.pipeline import missing
 
     try:

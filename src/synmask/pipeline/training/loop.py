@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from synmask.pipeline.training.progress import Log, Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.update import Learner, update
+from synmask.pipeline.training.workers import Place, joined, launched, share
 from synmask.pipeline.training.workers import start as start_workers
 
 TRUNCATED = (
@@ -51,6 +52,7 @@ class _Job:
     check_lock: Callable[[], None]
     stamp: dict[str, Any]  # identifies the training
     left_out: dict[str, int]  # examples of each part that are too long
+    place: Place | None  # among workers that torchrun or srun has started
 
 
 def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int | None = None) -> None:
@@ -58,6 +60,8 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
 
     Writes to `run`/checkpoints/ (see training/checkpoints.py) and, when all epochs are done, the stage's own
     outputs, `run`/history.csv and `run`/train.json. Nothing is written before all data have been read.
+
+    If torchrun or srun has started several processes, each is a worker, and the first one writes.
 
     Args:
         processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
@@ -68,9 +72,14 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             than GPUs, or workers cannot share an update's batches evenly.
         TryAgain: stopped by a signal (`Stop.SIGNALS`), after saving; or another process works on this run.
     """
+    place = launched()
     with ExitStack() as held:
-        held.enter_context(lease(training.gpus))
-        processes = _processes(stage, processes)
+        held.enter_context(joined(place, str(run)))
+        if place is None:
+            held.enter_context(lease(training.gpus))
+        elif place.rank > 0:
+            return _follow(place)
+        processes = _processes(stage, processes, place)
         left_out = stage.check()
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
         stamp["data"] = checkpoints.digest(stage.files())
@@ -89,7 +98,11 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         else:
             start = checkpoints.latest(folder, stage.models)
             shared = Stop(), Peaks(processes + 1)
-            job = _Job(stage, run, folder, training, processes, start, *shared, check_lock, stamp, left_out)
+            job = _Job(
+                stage, run, folder, training, processes, start, *shared, check_lock, stamp, left_out, place
+            )
+        if before and place:
+            share(None)
         done = before or _train(job)
         _write_history(run, done["history"])
         record |= done["summary"] | {"checkpoints": folder.name}
@@ -100,10 +113,18 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             checkpoints.drop_others(folder)
 
 
-def _processes(stage: Stage, processes: int | None) -> int:
+def _follow(place: Place) -> None:
+    """Do the work of a worker that the first one tells what to do; nothing if the training is done."""
+    if job := share(None):
+        job = replace(job, stop=Stop(), peaks=Peaks(job.processes + 1))
+        with job.stop.listening():
+            _work(place.rank, job)
+
+
+def _processes(stage: Stage, processes: int | None, place: Place | None = None) -> int:
     """The number of workers; see `run_stage`."""
-    gpus = torch.cuda.device_count()
-    processes = processes or workers(stage.batches, gpus)
+    gpus = place.count if place and torch.cuda.is_available() else torch.cuda.device_count()
+    processes = place.count if place else processes or workers(stage.batches, gpus)
     if stage.settings.training.precision == "fp16" and not gpus:
         raise UserError("training.precision fp16 needs a GPU, and none is visible; give bf16 or fp32")
     if gpus and processes > gpus:
@@ -141,6 +162,9 @@ def _write_history(folder: Path, history: list[dict[str, Any]]) -> None:
 
 
 def _run_workers(job: _Job) -> None:
+    if job.place:
+        share(replace(job, stop=None, peaks=None))  # which have memory of this process
+        return _work(0, job)
     if job.processes == 1:
         with bus_error_says(f"{job.run}: {TRUNCATED}"):
             return _work(0, job)

@@ -1,16 +1,74 @@
-"""Data-parallel workers: processes of one machine that make each update together."""
+"""Data-parallel workers, which make each update together: processes of one machine, or of several."""
 
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.pipeline.files import TryAgain, UserError, machine_fault
+
+
+class Place(NamedTuple):
+    """The place of this process among workers: `local` counts those of its machine, whose GPU it takes."""
+
+    rank: int
+    count: int
+    local: int
+    address: str  # of rank 0: HOST:PORT
+
+
+def launched(variables: Mapping[str, str] = os.environ) -> Place | None:
+    """The place that torchrun, or srun with several tasks, has given this process; None without them."""
+    if int(variables.get("WORLD_SIZE", 1)) > 1:
+        rank, count, local = (int(variables[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+        return Place(rank, count, local, "{MASTER_ADDR}:{MASTER_PORT}".format_map(variables))
+    if int(variables.get("SLURM_STEP_NUM_TASKS", 1)) > 1:
+        names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
+        list_hosts = ["scontrol", "show", "hostnames", variables["SLURM_STEP_NODELIST"]]
+        host = subprocess.run(list_hosts, capture_output=True, text=True, check=True).stdout.split()[0]
+        port = 20000 + int(variables["SLURM_JOB_ID"]) % 10000  # the same in all tasks
+        return Place(*(int(variables[name]) for name in names), f"{host}:{port}")
+    return None
+
+
+@contextmanager
+def joined(place: Place | None, name: str) -> Iterator[None]:
+    """While the block runs, this process is a worker of the group of its `place`, if it has one.
+
+    Raises:
+        TryAgain: another worker has ended.
+    """
+    if place is None:
+        yield
+        return
+    try:
+        with _group(place):
+            yield
+    except torch.distributed.DistError as error:
+        raise _left_alone(name) from error
+    except RuntimeError as error:
+        if not re.search("closed by peer|reset by peer|gloo|NCCL", str(error)):
+            raise
+        raise _left_alone(name) from error
+
+
+def _left_alone(name: str) -> TryAgain:
+    return TryAgain(
+        f"{name}: another worker has ended, or did not come; see its message. The same command resumes"
+    )
+
+
+def share(value: Any) -> Any:
+    """The `value` of the worker with rank 0, in all workers."""
+    values = [value]
+    torch.distributed.broadcast_object_list(values)
+    return values[0]
 
 
 def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: str, cut: str) -> None:
@@ -22,8 +80,7 @@ def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: s
     Raises:
         UserError, TryAgain: of a worker; or a worker was killed.
     """
-    # else each warns that it has found no unused parameter (`Learner`)
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # as synmask/__main__.py does
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -45,7 +102,7 @@ def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: s
 
 def _joined(rank: int, count: int, port: int, work: Callable[..., None], words: tuple[Any, ...]) -> None:
     try:
-        with _group(rank, count, port):
+        with _group(Place(rank, count, rank, f"127.0.0.1:{port}")):
             work(rank, *words)
     except Exception as error:
         if line := machine_fault(error):  # a worker can send only text to its parent
@@ -54,13 +111,13 @@ def _joined(rank: int, count: int, port: int, work: Callable[..., None], words: 
 
 
 @contextmanager
-def _group(rank: int, count: int, port: int) -> Iterator[None]:
+def _group(place: Place) -> Iterator[None]:
     cuda = torch.cuda.is_available()
     if cuda:
-        torch.cuda.set_device(rank)
-    address = f"tcp://127.0.0.1:{port}"
-    torch.distributed.init_process_group(
-        "nccl" if cuda else "gloo", init_method=address, rank=rank, world_size=count
-    )
+        torch.cuda.set_device(
+            place.local % torch.cuda.device_count()
+        )  # srun may show each task its own alone
+    kwargs = {"init_method": f"tcp://{place.address}", "rank": place.rank, "world_size": place.count}
+    torch.distributed.init_process_group("nccl" if cuda else "gloo", **kwargs)
     yield
     torch.distributed.destroy_process_group()
