@@ -138,7 +138,7 @@ def unfinished(demo, new_project, name):
 def started(project, retries):
     """Start the training on SLURM → snakemake."""
     program(project, GATE)
-    return project.start(*SLURM, "--retries", str(retries), f"{RUN}/train.json")
+    return project.start(*SLURM, "--retries", str(retries), f"{RUN}/train.json", warm=True)
 
 
 def stopped(project):
@@ -260,7 +260,7 @@ def over_time(project):
     """A job that takes longer than it asked for, in its first attempt."""
     program(project, SLEEPY)
     minutes = ["--set-resources", "demo_corpus:runtime=60 if attempt > 1 else 1", "--"]
-    return finish(project.start(*SLURM, *minutes, "results/demo/raw/train.de"), project)
+    return finish(project.start(*SLURM, *minutes, "results/demo/raw/train.de", warm=True), project)
 
 
 def average(project):
