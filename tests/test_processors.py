@@ -24,10 +24,16 @@ METHOD = (
     "translation/test_train.py::test_bleu_of_the_validation_set_every_few_epochs",
     f"training/test_interruption.py::test_a_signal_saves_and_exits_with_75[{signal.SIGTERM:d}]",  # and resumes
 )
-TESTS = {"AVX-512": OPERATORS, "AVX2": OPERATORS + METHOD, "none of AVX2 and AVX-512": OPERATORS}
+TESTS = {
+    "AVX-512 with bf16": OPERATORS,
+    "AVX-512": OPERATORS,
+    "AVX2": OPERATORS + METHOD,
+    "none of AVX2 and AVX-512": OPERATORS,
+}
 APART = "not fused_adam"  # it needs fairseq, seconds to import; the training on AVX2 has it
 MASKS = {  # kinds, from the most able → what makes a processor of one before it one of this
-    "AVX-512 with bf16": {},
+    "AMX": {},
+    "AVX-512 with bf16": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"},
     "AVX-512": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"},
     "AVX2": {
         "ATEN_CPU_CAPABILITY": "avx2",
