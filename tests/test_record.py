@@ -141,3 +141,10 @@ def test_scores_say_the_commit_of_the_last_attempt_of_an_older_version():
     attempts = [{"updates": 1}, {"updates": 2}]
     scores = scores_of(RUN | {"commit": "abc", "attempts": attempts}, {"scores": {}}, {})
     assert scores["attempts"] == [{"updates": 1}, {"updates": 2, "commit": "abc"}]
+
+
+@pytest.mark.parametrize("part", RUN)
+def test_a_model_that_does_not_say_all_of_its_run_is_refused(tmp_path, part):
+    saved = owned({key: value for key, value in RUN.items() if key != part})
+    with pytest.raises(UserError, match=rf"of another run \({part} None, here "):
+        check_owner(tmp_path / "average.pt", saved, RUN)

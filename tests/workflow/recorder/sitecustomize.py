@@ -1,7 +1,7 @@
 """At the end of a rule's `synmask VERB …`, write down which of our functions Python has entered, by their files.
 
-A file comes with those of our code that had its functions entered: the nearest of ours among the callers. Also which
-files of the project it has read that it had not written.
+A function comes with the file of the nearest function of ours among its callers. Also which files of the project it
+has read that it had not written.
 """
 
 import inspect
@@ -46,7 +46,8 @@ def _watch() -> None:
             caller = frame.f_back
             while caller and not _ours(caller.f_code):
                 caller = caller.f_back
-            entered.add((frame.f_code.co_filename, caller.f_code.co_filename if caller else ""))
+            name = frame.f_code.co_qualname.partition(".<")[0]  # a lambda's is its function's
+            entered.add((frame.f_code.co_filename, name, caller.f_code.co_filename if caller else ""))
 
     def record():
         sys.setprofile(None)

@@ -1,17 +1,19 @@
 """The source files behind a step: a change of code in one of them runs the step again.
 
 A step is the function of its verb (`verbs.VERBS`). Its sources are this function's module and all that this
-imports in turn, but for modules that cannot change a result (`IGNORED`). Parts that only some jobs use
-count for those jobs alone: some imports (`OPTIONAL`), and modules that are loaded by name (`BY_NAME`).
+imports in turn, but for modules that cannot change a result (`IGNORED`), of which only some functions count
+(`COUNTED`). Parts that only some jobs use count for those jobs alone: some imports (`OPTIONAL`), and modules
+that are loaded by name (`BY_NAME`).
 
 Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
-that they enter: each must stand in a source, or in a module of `IGNORED`.
+that they enter: each must stand in a source, or in a module of `IGNORED`. It edits functions of these that
+do not count, and a step's result must stay.
 """
 
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -45,6 +47,34 @@ IGNORED = {
     "synmask.pipeline.training.workers": "starts processes, and ends them",
     "synmask.pipeline.verbs": "names verbs",
     "synmask.pipeline.workflow": "says which jobs run",
+}
+# Module of `IGNORED` → its functions and values that do change results; they count where a source imports
+# anything of the module.
+COUNTED = {
+    "synmask.checks": {"transformed"},
+    "synmask.pipeline.arguments": {"labels_of", "together"},
+    "synmask.pipeline.config.base": {
+        *("Parsing", "Section.plain", "Split", "TESTED", "Translation", "Validation", "arrow"),
+        *("is_measured", "sides"),
+    },
+    "synmask.pipeline.config.guides": {"options_from"},
+    "synmask.pipeline.config.published": {
+        *("Number.mean", "Published.cite", "Published.columns", "Published.notes", "Published.numbers"),
+        "Result.rows",
+    },
+    "synmask.pipeline.config.schema": {"TASK_LANGUAGE", "flat"},
+    "synmask.pipeline.config.sections": {
+        *("Guidance.guide_options", "Guidance.kind", "Guidance.mixes", "Guidance.templated"),
+        *("RunSettings.plain", "SPLITS", "Tokens.tokeniser_of"),
+    },
+    "synmask.pipeline.files": {
+        *("_opened", "csv_text", "json_text", "line_key", "read_aligned", "read_csv", "read_json"),
+        *("read_lines", "read_pairs", "write_all_lines", "write_json", "write_lines"),
+    },
+    "synmask.pipeline.gpus": {"workers"},
+    "synmask.pipeline.runs": {"AVERAGE", "expected_runs"},
+    "synmask.pipeline.stamps": {"Training.epochs"},
+    "synmask.pipeline.training.torch_files": {"load", "read", "save"},
 }
 PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modules below them can
 # Importing module → those of its imports that count only for jobs that use them (`Jobs.optional_modules`).
@@ -149,11 +179,12 @@ def path_of(module: str) -> Path:
 
 def _loaded(module: str, optional: Modules) -> Iterator[str]:
     """The modules that count because this one does."""
-    for one in imports(module):
-        if not is_ignored(one) and (one in optional or one not in OPTIONAL.get(module, ())):
-            yield one
+    for imported in imports(module):
+        counts = imported in COUNTED or not (is_ignored(module) or is_ignored(imported))
+        if counts and (imported in optional or imported not in OPTIONAL.get(module, ())):
+            yield imported
     if package := BY_NAME.get(module):
-        yield from (one for one in optional if one.rpartition(".")[0] == package)
+        yield from (name for name in optional if name.rpartition(".")[0] == package)
 
 
 @cache
@@ -175,18 +206,41 @@ def _normal_form(path: Path) -> str:
 def _read(path: Path) -> tuple[tuple[str, ...], str]:
     """The modules that a Python file imports, and its normal form."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    module = ".".join((ROOT.name, *path.relative_to(ROOT).with_suffix("").parts))
+    if names := COUNTED.get(module):
+        tree.body = _only(names, tree.body)
     try:
         imported = (*_imported(tree),)
     except ValueError as error:
         raise UserError(f"{path}, {error}") from None
-    return imported, normalise.normalise_python(tree, is_ignored, _verbs_in(path))
+    return imported, normalise.normalise_python(tree, is_ignored, _verbs_in(module))
 
 
-def _verbs_in(path: Path) -> set[str]:
-    """The names of the functions in a file that are verbs."""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("pipeline.")
+def _only(names: Container[str], statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The definitions of these names, and imports of what they use."""
+    counted = [node for name, node in definitions(statements) if name in names]
+    used = {part.id for node in counted for part in ast.walk(node) if isinstance(part, ast.Name)}
+    imports = [node for node in statements if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        node.names = [name for name in node.names if name.name in used]
+    return [*imports, *counted]
+
+
+def definitions(statements: Iterable[ast.stmt], outer: str = "") -> Iterator[tuple[str, ast.stmt]]:
+    """The functions, classes and values that statements define, by their names: "NAME", "CLASS.NAME"."""
+    for node in statements:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield f"{outer}{node.name}", node
+        if isinstance(node, ast.ClassDef):
+            yield from definitions(node.body, f"{outer}{node.name}.")
+        if isinstance(node, ast.Assign):
+            yield f"{outer}{ast.unparse(node.targets[0])}", node
+
+
+def _verbs_in(module: str) -> set[str]:
+    """The names of the functions in a module that are verbs."""
     places = (place.split(":") for place in VERBS.values())
-    return {function for verb_module, function in places if verb_module == module}
+    return {function for name, function in places if f"synmask.pipeline.{name}" == module}
 
 
 def _data(path: Path) -> Iterator[Path]:
