@@ -159,7 +159,7 @@ def test_a_guides_code_reruns_its_systems(built):
     before = code.read_text()
     code.write_text(before + "\nCHANGED = True\n")
     try:
-        trained = {output for rule, output in built.planned(warm=False) if rule == "train"}
+        trained = {output for rule, output in built.planned() if rule == "train"}
     finally:
         code.write_text(before)
     assert trained == {f"{RUNS}/grammar/seed1/train.json, {RUNS}/grammar/seed1/history.csv"}
@@ -199,7 +199,7 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     code.write_text(before + "\nCHANGED = True\n")
     try:
         scores = [f"{RUNS}/{system}/seed1/scores.json" for system in ("pascal", "grammar")]
-        jobs = built.planned(*scores, warm=False)
+        jobs = built.planned(*scores)
     finally:
         code.write_text(before)
     assert {rule for rule, _ in jobs} == {"annotate", "train", "average", "decode", "score"}
