@@ -165,7 +165,7 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
     values["corpora"]["mine"] = {"based_on": base, "languages": ["de", "en"], **OWN}
     config = load(values)
     mine, other = config.corpora["mine"], config.corpora[base]
-    assert (mine.text, other.text == Text()) == (Text(), False)
+    assert (mine.text, other.text == mine.text) == (Text(tokeniser="moses"), False)
     assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
     assert DataFiles(config).raw_files("mine", "train", "de") == ["mine/train.de"]
     assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)
@@ -336,7 +336,9 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: give one for each of zh, ja, and no others"),
-        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mekab"), "corpora.aspec.text.tokeniser"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec: text.tokeniser: mecab is for ja, not for zh"),
+        (lambda v: v["corpora"]["multi30k"]["text"].update(tokeniser="icu"), "text.tokeniser: icu is for scripts without spaces, not for de; give moses"),
         (lambda v: v["benchmarks"]["glue"]["tasks"].update(wnli=v["benchmarks"]["glue"]["tasks"]["rte"]), "benchmarks.glue.tasks.wnli: unknown task 'wnli'"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].update(valid=3), "benchmarks.glue.tasks.rte.rows.valid"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"].update(lrr=3), "benchmarks.glue.tasks.rte.lrr: unknown key 'lrr'; did you mean 'lr'?"),

@@ -120,7 +120,8 @@ NO_NUMBERS = {
     "cyclopts", "ctranslate2", "filelock", "omegaconf", "pandas", "pydantic", "requests", "safetensors", "tensorboardX",
     "tqdm", "transformers", "urllib3", "yaml",
 }  # fmt: skip
-CALLED = {"sklearn": "scikit-learn", "subword_nmt": "subword-nmt"}  # package → its distribution
+# package → its distribution
+CALLED = {"MeCab": "mecab-python3", "sklearn": "scikit-learn", "subword_nmt": "subword-nmt"}
 
 
 def test_every_package_that_can_change_a_result_is_named():

@@ -28,6 +28,9 @@ def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_pat
     assert "TO DO  Java for CoreNLP: install default-jdk-headless\n" in output
     assert output.count(f"TO DO  downloads from {nowhere}: cannot be reached: ") == 1
     assert "TO DO  SLURM: no sbatch, squeue, scancel on PATH" in output
+    assert (
+        "good   corpora.multi30k-small: tokeniser of de: moses (words have spaces between them)\n" in output
+    )
     assert "partition" not in output  # nothing is asked without SLURM's commands
 
 
@@ -43,6 +46,18 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
     with suppress(SystemExit):  # a machine may lack Java
         main(["doctor", "multi30k-small", "--configfile", "mine.yaml"])
     assert "downloads from" not in capsys.readouterr().out
+
+
+def test_tokenisers_are_named_with_the_reason(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    findings = dict(doctor._tokenisers(load(read_all(project_files(ROOT))), ["aspec"]))
+    [(chinese, good), (japanese, todo)] = findings.items()
+    assert (
+        "corpora.aspec: tokeniser of zh: stanford (set in text.tokeniser; by default icu: no spaces"
+        in chinese
+    )
+    assert (good, "tokeniser of ja: juman" in japanese) == ("", True)
+    assert todo == "install Juman 7.0 as docs/corpora.md says"
 
 
 def test_what_is_licensed_is_named(tmp_path):

@@ -241,7 +241,8 @@ def test_hours_of_parsing_for_pre_training_are_said():
 def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatch):
     def own(values, **limits):
         files = {split: f"{tmp_path}/{split}.{{language}}" for split in ("train", "valid", "test")}
-        values["corpora"]["mine"] = {"languages": ["ja", "en"], "files": files, "text": limits}
+        text = {"tokeniser": "moses", **limits}
+        values["corpora"]["mine"] = {"languages": ["ja", "en"], "files": files, "text": text}
         systems = {"directions": ["ja-en"], "systems": ["transformer", "grammar"], "seeds": [1, 2]}
         values["experiments"]["mine"] = {"title": "Mine", "corpus": "mine", **systems}
 
@@ -255,6 +256,9 @@ def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatc
     monkeypatch.setattr(plan, "SAMPLED", 40)
     assert [line.partition("sample ")[2][:9] for line in text_lines(config, ["mine"])] == ["40 of 40 "]
     assert [*text_lines(configuration(partial(own, max_ratio=9)), ["mine"])] == []
+    assert [
+        *text_lines(configuration(partial(own, tokeniser=None, max_ratio=2)), ["mine"])
+    ] == []  # MeCab's words
 
 
 def test_a_sample_is_of_the_whole_text():

@@ -54,6 +54,21 @@ def test_a_word_that_is_too_long():
     assert left == pairs[2:]
 
 
+def test_characters_are_counted_where_there_are_no_words():
+    """Twelve characters are three Thai words, which fit one English word or nine of them at a ratio of 3."""
+    pairs = [
+        ("กขคงกขคงกขคง", "a"),
+        ("กขคงกขคง กขคง", " ".join("abcdefghi")),
+        ("กขคงกขคงกขคง", " ".join("abcdefghij")),
+    ]
+    fates, limits = Counter(), Lengths(max_ratio=3, max_tokens=9)
+    assert [number for number, *_ in cleaning.clean(pairs, limits, fates, (4, None))] == [1, 2]
+    assert fates["too_long"] == 1
+    assert languages.characters_per_word("th", "char") == 4
+    assert languages.characters_per_word("th", "icu") is None
+    assert languages.characters_per_word("de", "char") == 5
+
+
 def test_white_space_is_one_space():
     assert clean([("  a \t b ", "x\u00a0y")])[1] == [("a b", "x y")]
 

@@ -10,7 +10,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from synmask.pipeline import languages
-from synmask.pipeline.config.sections import Tokens
+from synmask.pipeline.config.sections import Corpus, Tokens
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.text import parallel
 from synmask.pipeline.text.detokenise import detokenise
@@ -218,8 +218,46 @@ def test_a_corpus_may_have_a_tokeniser_for_each_language():
     with pytest.raises(UserError, match="no tokeniser for 'de'; only for zh, ja"):
         both.tokeniser_of("de")
     assert list(tokenise(["a.b , C"], "de", tokeniser="none", lowercase=True)) == ["a.b , c"]
-    with pytest.raises(ValueError, match="expected moses, corenlp, juman, stanford or none, got 'mecab'"):
-        tokenise([], "ja", tokeniser="mecab")
+    assert Tokens().tokeniser_of("ja") == "mecab"
+    with pytest.raises(ValueError, match=r"expected one of moses, icu, .*, none, got 'mekab'"):
+        tokenise([], "ja", tokeniser="mekab")
+
+
+@pytest.mark.parametrize(
+    ("code", "tokeniser", "line", "tokens"),
+    [
+        ("ja", "mecab", "それは GPU、CPUと［RAM］ (3.5 GB)", "それ は ▁ GPU 、 CPU と ［ RAM ］ ▁ (3.5 GB)"),
+        ("jpn", "mecab", "EOS", "EOS"),
+        ("zh", "icu", "我喜欢听音乐，don't you? “OK”😀", "我 喜欢 听 音乐 ， don't you? ▁ “ OK ” 😀"),
+        ("zh-Hant", "icu", "我喜歡聽音樂", "我 喜歡 聽 音樂"),
+        ("th", "icu", "ผมชอบฟังเพลง ในวันหยุด 3.50 บาท", "ผม ชอบ ฟัง เพลง ▁ ใน วัน หยุด ▁ 3.50 ▁ บาท"),
+        ("km", "icu", "ខ្ញុំចូលចិត្តស្តាប់តន្ត្រី", "ខ្ញុំ ចូលចិត្ត ស្តាប់ តន្ត្រី"),
+        ("th", "char", "ฟังที่ x", "ฟั ง ที่ ▁ x"),
+        ("de", "char", "Ja, e\u0301!", "J a , ▁ e\u0301 !"),
+        ("zh", "icu", "", ""),
+        ("de", "char", "", ""),
+    ],
+)  # fmt: skip
+def test_words_without_spaces_and_the_text_back(code, tokeniser, line, tokens):
+    assert [*tokenise([line], code, tokeniser=tokeniser)] == [tokens]
+    assert [*detokenise([tokens], code, tokeniser)] == [line]
+
+
+@pytest.mark.parametrize(
+    ("codes", "tokeniser"),
+    [
+        (("de", "en"), "moses"),
+        (("ar", "hi"), "moses"),
+        (("jpn", "en"), {"jpn": "mecab", "en": "moses"}),
+        (("zh-Hant", "ko"), {"zh-Hant": "icu", "ko": "moses"}),
+        (("th", "my"), "icu"),
+    ],
+)
+def test_the_script_decides_the_tokeniser(codes, tokeniser):
+    files = dict.fromkeys(("train", "valid", "test"), "x.{language}")
+    corpus = Corpus(languages=codes, files=files)
+    assert corpus.text.tokeniser == tokeniser
+    assert Corpus(languages=codes, files=files, text={"tokeniser": "none"}).text.tokeniser == "none"
 
 
 def test_start_up_without_torch():
@@ -246,7 +284,10 @@ def test_codes_of_one_language_are_treated_alike(code, same, tokeniser):
         ("por", ""),
         ("xho", "note: xho (Xhosa): Moses has no abbreviations of this language and uses those of English\n"),
         ("kr", "note: kr (Kanuri; Korean is ko): Moses has no abbreviations of this language and uses "),
-        ("tha", "note: tha (Thai): Moses does not split text that is written without spaces; `tokeniser` "),
+        (
+            "tha",
+            "note: tha (Thai): Moses does not split text that is written without spaces; `tokeniser: icu` does\n",
+        ),
     ],
 )
 def test_a_language_without_rules_is_reported_once(code, message, capsys):

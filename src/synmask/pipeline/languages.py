@@ -13,7 +13,19 @@ DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
 PLAIN = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
 NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
 HAN = frozenset({"Hans", "Hant"})
-WITHOUT_SPACES = HAN | {"Jpan", "Khmr", "Laoo", "Mymr", "Thai", "Tibt"}  # scripts, by ISO 15924
+# Scripts (ISO 15924) without spaces between words → characters of a word, on average
+WITHOUT_SPACES = dict.fromkeys((*HAN, "Jpan"), 1.5) | dict.fromkeys(
+    ("Khmr", "Laoo", "Mymr", "Thai", "Tibt"), 4
+)
+WITH_SPACES = 5  # likewise, of other scripts
+
+# For `regex`: a character of scripts with spaces; not the letters of others, nor any full-width form
+_UNSPACED = (
+    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Bopo}"
+    r"\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}\uFF00-\uFFEF"
+)
+SPACED = rf"[[!-~\p{{L}}\p{{M}}\p{{Nd}}]--[{_UNSPACED}]]"
+BLANK = "▁"  # a token that stands for a space of the text, as sentencepiece writes it
 
 
 @cache
@@ -53,6 +65,22 @@ def code_among(known: Iterable[str], code: str) -> str:
 def script(code: str) -> str:
     """The script that the language is written in, such as Latn, by ISO 15924."""
     return PLAIN.get(code) or _tag(code).maximize().script
+
+
+def default_tokeniser(code: str) -> tuple[str, str]:
+    """The name of the tokeniser that a corpus takes unless it names one, and why (docs/corpora.md)."""
+    used = script(code)
+    if used not in WITHOUT_SPACES:
+        return "moses", "words have spaces between them"
+    if used == "Jpan":
+        return "mecab", "no spaces between words; with ipadic, as sacreBLEU's ja-mecab; the paper's is juman"
+    paper = "; the paper's is stanford" if used in HAN else ""
+    return "icu", f"no spaces between words; ICU has a dictionary of them{paper}"
+
+
+def characters_per_word(code: str, tokeniser: str) -> float | None:
+    """How many characters count as a word where the tokeniser makes no words; None where it makes some."""
+    return WITHOUT_SPACES.get(script(code), WITH_SPACES) if tokeniser == "char" else None
 
 
 def named(code: str) -> str:

@@ -13,7 +13,7 @@ from synmask.pipeline.files import UserError
 
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
-    "regex", "tokenizers", "langdetect", "langcodes", "mecab-python3", "ipadic",
+    "regex", "tokenizers", "langdetect", "langcodes", "mecab-python3", "ipadic", "icu4py",
 )  # fmt: skip
 HERE = Path(__file__).resolve()
 ARCHIVED = HERE.with_name("commit.txt")

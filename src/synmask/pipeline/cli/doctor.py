@@ -19,13 +19,14 @@ import torch
 
 from synmask import kernels
 from synmask.pipeline.cli.plan import disk, rows_of
-from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.cli.settings import configured, tokenisers
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.files import UserError
-from synmask.pipeline.runs import trainings
+from synmask.pipeline.runs import Run, trainings
+from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs, Values
 from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
@@ -58,7 +59,8 @@ def doctor(
     config, targets = configured(target, configfile)
     cluster = _cluster(config, targets, job=job) if profile == "slurm" else ()
     good = True
-    for what, fault in chain(_machine(), _files(config, targets), cluster):
+    checks = chain(_machine(), _tokenisers(config, targets), _files(config, targets), cluster)
+    for what, fault in checks:
         print(f"TO DO  {what}: {fault}" if fault else f"good   {what}")
         good = good and not fault
     if not good:
@@ -77,6 +79,13 @@ def _machine() -> Iterator[Finding]:
     gpus = torch.cuda.device_count()
     todo = "nvidia-smi is here: see what it says" if shutil.which("nvidia-smi") and not gpus else ""
     yield f"PyTorch {torch.__version__}, which sees {gpus} GPUs", todo
+
+
+def _tokenisers(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
+    """The tokenisers of the targets' corpora, and why each is taken; Juman must be installed."""
+    corpora = (run.corpus for run in trainings(config, targets) if isinstance(run, Run))
+    for used, words in tokenisers(config, corpora):
+        yield words, INSTALL_JUMAN if used == "juman" and not shutil.which("juman") else ""
 
 
 def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:

@@ -224,7 +224,7 @@ def _print(pair: Pair, texts: Sequence[IO]) -> None:
 
 def _choices(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[str, Any]:
     """Tokenisers, the limit of the length ratio, and sizes: what the entry says of them."""
-    tokenisers = {side: ("moses", "the default") for side in sides}
+    tokenisers = {side: codes.default_tokeniser(side) for side in sides}
     text = Text(tokeniser={side: tokeniser for side, (tokeniser, _) in tokenisers.items()})
     ratio, dropped = RATIOS[0], {}
     if not {*text.tokeniser.values()} & {*EXTERNAL}:

@@ -23,6 +23,7 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Text
 from synmask.pipeline.display import aligned
 from synmask.pipeline.files import read_pairs
+from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import Run, Training, trainings
 from synmask.pipeline.text.clean import clean, dropped, to_keep_more
@@ -155,7 +156,8 @@ def fates_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: T
         for lines, language in zip(zip(*pairs, strict=True), languages, strict=True)
     )
     fates: Counter[str] = Counter()
-    for _ in clean(zip(*tokens, strict=True), text, fates):
+    per_word = [*map(characters_per_word, languages, map(text.tokeniser_of, languages))]
+    for _ in clean(zip(*tokens, strict=True), text, fates, per_word):
         pass
     return fates
 

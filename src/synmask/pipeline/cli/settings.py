@@ -10,6 +10,7 @@ from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.loading import check_named, inherit, laid_over, origin
 from synmask.pipeline.config.schema import Config, as_json, flat
 from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import default_tokeniser, note
 from synmask.pipeline.workflow.terminal import similar
 
 
@@ -41,6 +42,8 @@ def settings(
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"systems.{system}: {reason}") from None
+    for _, words in tokenisers(config, [corpus]):
+        note(words)
     if not places:
         print(as_json(run))
         return
@@ -71,6 +74,16 @@ def _paths(
                 yield ("experiments", name, "sweep")
             yield from _paths(config, corpus, direction, first, setting)
     yield ("corpora", corpus, *setting)
+
+
+def tokenisers(config: Config, corpora: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The tokeniser of each language of these corpora, and a line that says why."""
+    for name in dict.fromkeys(corpora):
+        entry = config.corpora[name]
+        for language in entry.languages:
+            used, (default, reason) = entry.text.tokeniser_of(language), default_tokeniser(language)
+            why = reason if used == default else f"set in text.tokeniser; by default {default}: {reason}"
+            yield used, f"corpora.{name}: tokeniser of {language}: {used} ({why})"
 
 
 def configured(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:

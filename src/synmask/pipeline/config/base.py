@@ -194,10 +194,11 @@ FileName = Annotated[
     str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -")
 ]
 Checksum = Annotated[str, matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f")]
-Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
-ONLY = {"stanford": "zh", "juman": "ja"}  # tokenisers of one language
+Tokeniser = Literal["moses", "icu", "mecab", "char", "corenlp", "juman", "stanford", "none"]
+ONLY = {"stanford": "zh", "juman": "ja", "mecab": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 EXTERNAL = (*WITH_JARS, "juman")  # tokenisers that are external programs
+SEGMENTERS = (*EXTERNAL, "mecab", "icu")  # those of text/segment.py
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]

@@ -11,6 +11,7 @@ from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import GUIDES, option_values, options_by_guide, options_from
 from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, known_as, script
 
 SPLITS = get_args(base.Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
@@ -19,8 +20,8 @@ DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 class Tokens(base.Section):
     """From raw text to tokens."""
 
-    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = key(
-        "of all languages, or of each; corenlp: Moses, then CoreNLP; none: the text is segmented", "moses"
+    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] | None = key(
+        "of all languages, or of each (docs/corpora.md); default: by the language's script", None
     )
     lowercase: bool = key("train and score in lower case", False)
 
@@ -30,6 +31,8 @@ class Tokens(base.Section):
         Raises:
             UserError: this language has none.
         """
+        if self.tokeniser is None:
+            return default_tokeniser(language)[0]
         if isinstance(self.tokeniser, str):
             return self.tokeniser
         if language not in self.tokeniser:
@@ -367,6 +370,16 @@ class Corpus(base.Section):
     download: SkipJsonSchema[str] = key("the name under which its files are downloaded", "")
 
     @model_validator(mode="after")
+    def _names_its_tokenisers(self) -> "Corpus":
+        """Steps get the tokenisers by name: a default that changes must run them again."""
+        if self.text.tokeniser is None:
+            chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
+            same = len({*chosen.values()}) == 1
+            tokeniser = chosen[self.languages[0]] if same else chosen
+            self.__dict__["text"] = self.text.model_copy(update={"tokeniser": tokeniser})
+        return self
+
+    @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
         if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
             raise ValueError("give one of `generate`, `files` and `format`")
@@ -379,8 +392,11 @@ class Corpus(base.Section):
             )
         for language in self.languages:
             name = self.text.tokeniser_of(language)
-            if base.ONLY.get(name, language) != language:
+            if name in base.ONLY and known_as(language, [base.ONLY[name]]) is None:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
+            if name == "icu" and script(language) not in WITHOUT_SPACES:
+                what = f"icu is for scripts without spaces, not for {language}"
+                raise ValueError(f"text.tokeniser: {what}; give {default_tokeniser(language)[0]}")
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
             raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
         if self.generate is not None and self.trees:

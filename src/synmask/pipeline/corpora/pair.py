@@ -9,6 +9,7 @@ from synmask.pipeline.config.base import Split
 from synmask.pipeline.config.sections import SPLITS, Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, whole_folder
+from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.text.clean import check_dropped, clean
 from synmask.pipeline.text.overlap import Overlap, Pair
 from synmask.pipeline.text.tokenise import tokenise
@@ -32,9 +33,10 @@ def write_text(
 
     OUTPUT/text/SPLIT.LANGUAGE is the plain text, OUTPUT/tokens/SPLIT.LANGUAGE its tokens. OUTPUT/clean has
     the tokens of the training pairs that meet the limits on length and length ratio, those that Moses'
-    clean-corpus-n.perl keeps; clean/kept.SOURCE-TARGET numbers their lines in tokens/train.LANGUAGE.
-    OUTPUT/pairs.json counts the pairs: of each split, the training pairs by fate, and those of valid and test
-    that occur in an earlier split, too ("overlap").
+    clean-corpus-n.perl keeps; a side whose tokeniser makes no words is measured in characters.
+    clean/kept.SOURCE-TARGET numbers the lines of these pairs in tokens/train.LANGUAGE. OUTPUT/pairs.json
+    counts the pairs: of each split, the training pairs by fate, and those of valid and test that occur in an
+    earlier split, too ("overlap").
 
     Args:
         name: The corpus' name, for messages.
@@ -95,7 +97,9 @@ def write_text(
             for place, split in enumerate(SPLITS[1:]):
                 overlap.hold(split, _written(tokens(split), handles[2 * place : 2 * place + 2]))
             *_, first, second, clean_source, clean_target, kept, counted = handles
-            for number, *pair in clean(_written(tokens("train"), (first, second)), settings, fates):
+            per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
+            train = _written(tokens("train"), (first, second))
+            for number, *pair in clean(train, settings, fates, per_word):
                 clean_source.write(f"{pair[0]}\n")
                 clean_target.write(f"{pair[1]}\n")
                 kept.write(f"{number}\n")

@@ -1,5 +1,6 @@
 """Drop sentence pairs that are too short, too long, too different in length, or have an endless word."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,17 +20,25 @@ REASONS = {
 
 
 def clean(
-    pairs: Iterable[tuple[str, str]], limits: Lengths, fates: Counter[str]
+    pairs: Iterable[tuple[str, str]],
+    limits: Lengths,
+    fates: Counter[str],
+    per_word: Sequence[float | None] = (None, None),
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the number (from 1), source and target tokens of the pairs that meet the limits.
 
-    They are those that Moses' clean-corpus-n.perl keeps. `fates` counts all pairs by their `fate`.
+    They are those that Moses' clean-corpus-n.perl keeps.
+
+    Args:
+        fates: counts all pairs by their `fate`.
+        per_word: of each side, how many characters count as a token (`languages.characters_per_word`); None:
+            its tokens are words, and are counted.
     """
     fates.update(dict.fromkeys(("kept", *REASONS), 0))
     settings = limits.model_dump(include={*Lengths.model_fields})
     for number, (source, target) in enumerate(pairs, start=1):
         source_tokens, target_tokens = source.split(), target.split()
-        decided = fate(source_tokens, target_tokens, **settings)
+        decided = fate(source_tokens, target_tokens, **settings, per_word=per_word)
         fates[decided] += 1
         if decided == "kept":
             yield number, " ".join(source_tokens), " ".join(target_tokens)
@@ -41,13 +50,14 @@ def fate(
     min_tokens: int,
     max_tokens: int | None,
     max_ratio: float | None,
+    per_word: Sequence[float | None] = (None, None),
 ) -> str:
     """The fate of a pair of tokens: "kept", "too_short", "too_long", "ratio" or "long_word".
 
     A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, neither has more than `max_ratio`
     times as many as the other, and no token has more than 1000 characters; None means no limit.
     """
-    shorter, longer = sorted((len(source), len(target)))
+    shorter, longer = sorted(map(_length, (source, target), per_word))
     if shorter < min_tokens:
         return "too_short"
     if max_tokens is not None and longer > max_tokens:
@@ -57,6 +67,10 @@ def fate(
     if max(map(len, (*source, *target))) > LONGEST_WORD:
         return "long_word"
     return "kept"
+
+
+def _length(tokens: Sequence[str], per_word: float | None) -> int:
+    return len(tokens) if per_word is None else math.ceil(sum(map(len, tokens)) / per_word)
 
 
 def dropped(fates: Mapping[str, int]) -> str:

@@ -6,15 +6,10 @@ from collections.abc import Iterable, Iterator
 import regex
 
 from synmask.pipeline import languages
+from synmask.pipeline.languages import BLANK, SPACED
 from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer
 
-# Letters of scripts that are written without spaces, and all full-width forms
-_UNSPACED = (
-    r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Bopo}"
-    r"\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}\uFF00-\uFFEF"
-)
-_SPACED = rf"[[!-~\p{{L}}\p{{M}}\p{{Nd}}]--[{_UNSPACED}]]"
-SPACE_TO_DROP = regex.compile(rf"(?V1)(?<!{_SPACED}) | (?!{_SPACED})")
+SPACE_TO_DROP = regex.compile(rf"(?V1)(?<!{SPACED}) | (?!{SPACED})")
 HALF_WIDTH = str.maketrans("｜［］", "|[]")  # what tokenise.FULL_WIDTH replaces
 
 
@@ -28,6 +23,10 @@ def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") ->
     to words."""
     if tokeniser == "none":
         yield from lines
+    elif tokeniser == "char":
+        yield from (line.replace(" ", "").replace(BLANK, " ") for line in lines)
+    elif tokeniser in ("icu", "mecab"):
+        yield from (SPACE_TO_DROP.sub("", line).replace(BLANK, " ") for line in lines)
     elif tokeniser in ("juman", "stanford"):  # spaces stay between words of scripts that have them
         for line in lines:
             yield SPACE_TO_DROP.sub("", line).translate(HALF_WIDTH)

@@ -1,19 +1,58 @@
-"""Word segmenters that are external programs: Juman, and CoreNLP's tokenisers for English and Chinese."""
+"""Word segmenters: ICU and MeCab; and programs: Juman, and CoreNLP's tokenisers for English and Chinese."""
 
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import regex
 
 from synmask.pipeline.files import UserError, named_errors
+from synmask.pipeline.languages import BLANK, SPACED
 from synmask.pipeline.text.parallel import in_chunks
 
 CHUNK = 1000  # lines per process of Juman
 STANFORD = "edu/stanford/nlp/models/segmenter/chinese"  # in CoreNLP's jar of Chinese models
 STANFORD_MEMORY = "5g"  # its model needs over 2 GB
 INSTALL_JUMAN = "install Juman 7.0 as docs/corpora.md says"
+
+
+INSIDE_SPACED = regex.compile(rf"(?V1)(?<={SPACED}) (?={SPACED})")
+BETWEEN_SPACED = regex.compile(rf"(?V1)(?<={SPACED}) {BLANK} (?={SPACED})")
+
+
+def icu(language: str, line: str) -> str:
+    """The words of a line by ICU's dictionaries: of Chinese, Japanese, Thai, Khmer, Lao and Burmese."""
+    from icu4py.breakers import WordBreaker
+
+    return _words(line, lambda text: WordBreaker(text, language))
+
+
+def mecab(line: str) -> str:
+    """The words of a Japanese line by MeCab with the dictionary ipadic."""
+    return _words(line, lambda text: _tagger().parse(text).split())
+
+
+@cache
+def _tagger() -> Any:
+    import ipadic
+    import MeCab
+
+    return MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
+
+
+def _words(line: str, split: Callable[[str], Iterable[str]]) -> str:
+    """The words of a line, so that `detokenise` gives the line back.
+
+    `BLANK` stands for a space, but between letters of scripts that have spaces; text of these is split at
+    spaces alone.
+    """
+    parts = (INSIDE_SPACED.sub("", " ".join(split(part))) for part in line.split())
+    return BETWEEN_SPACED.sub(" ", f" {BLANK} ".join(parts))
 
 
 def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:

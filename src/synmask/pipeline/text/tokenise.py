@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import get_args
+
+import regex
 
 from synmask.pipeline import languages
 from synmask.pipeline.arguments import Json, Threads
-from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import segment
@@ -25,7 +28,8 @@ def _tokenizer(language: str) -> Tokenizer:
     code = languages.code_among(ABBREVIATIONS, language)
     if languages.script(language) in languages.WITHOUT_SPACES:
         what = "does not split text that is written without spaces"
-        languages.note(f"{languages.named(language)}: Moses {what}; `tokeniser` has others")
+        other = languages.default_tokeniser(language)[0]
+        languages.note(f"{languages.named(language)}: Moses {what}; `tokeniser: {other}` does")
     elif code not in ABBREVIATIONS:
         what = "has no abbreviations of this language and uses those of English"
         languages.note(f"{languages.named(language)}: Moses {what}")
@@ -70,8 +74,9 @@ def tokenise(
             a language without its own rules uses the English abbreviations, and a note on stderr says so;
             "corenlp" as PASCAL prepared News
             Commentary: Moses, unescaped, a space after a full stop inside a token, then CoreNLP; "juman" for
-            Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none" for text that is
-            segmented already.
+            Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "icu" and "mecab"
+            (text/segment.py); "char" for characters as readers see them (Unicode's grapheme clusters), ▁ for
+            a space; "none" for text that is segmented already.
         lowercase: after tokenising, since upper case helps to distinguish abbreviations from sentence ends.
         threads: processes of Moses or Juman.
         jars: CoreNLP's, for "corenlp" and "stanford".
@@ -87,11 +92,24 @@ def tokenise(
         words = (line.translate(FULL_WIDTH) for line in segment.juman(lines, threads))
     elif tokeniser == "stanford":
         words = (line.translate(FULL_WIDTH) for line in segment.stanford(lines, jars))
+    elif tokeniser in LINEWISE:
+        words = map_lines(LINEWISE[tokeniser](language), lines, threads)
     elif tokeniser == "none":
         words = iter(lines)
     else:
-        raise ValueError(f"tokeniser: expected moses, corenlp, juman, stanford or none, got {tokeniser!r}")
+        raise ValueError(f"tokeniser: expected one of {', '.join(get_args(Tokeniser))}, got {tokeniser!r}")
     return map(str.lower, words) if lowercase else words
+
+
+def _characters(line: str) -> str:
+    return f" {languages.BLANK} ".join(" ".join(regex.findall(r"\X", part)) for part in line.split())
+
+
+LINEWISE = {
+    "icu": lambda language: partial(segment.icu, languages.shortest(language)),
+    "mecab": lambda _: segment.mecab,
+    "char": lambda _: _characters,
+}
 
 
 def _moses(tokenizer: Tokenizer, lowercase: bool, line: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.sections import ModelText
 from synmask.pipeline.text import bpe
 from synmask.pipeline.text.tokenise import tokenise
@@ -16,7 +17,7 @@ def no_jars(tokeniser: str) -> list[Path]:
 
 def starts_program(text: ModelText) -> bool:
     """Whether the source language's tokeniser is an external program, which takes seconds to start."""
-    return text.tokeniser_of(text.source) not in ("moses", "none")
+    return text.tokeniser_of(text.source) in EXTERNAL
 
 
 def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from synmask.options import GuideOptions
-from synmask.pipeline.config.base import EXTERNAL, sides
+from synmask.pipeline.config.base import SEGMENTERS, sides
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.schema import Config, as_json
@@ -136,7 +136,7 @@ class Job:
     def _modules_of_text(self) -> Iterator[str]:
         if self.wildcards.get("corpus") and (name := self.corpus.format):
             yield f"pipeline.corpora.{name}"
-        if self.tokenisers() & {*EXTERNAL}:
+        if self.tokenisers() & {*SEGMENTERS}:
             yield "pipeline.text.segment"
 
     @staticmethod
