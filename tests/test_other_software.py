@@ -11,7 +11,10 @@ SOURCE = Path(__file__).parents[1] / "src"
 # Settings that their packages document.
 SETTINGS = {
     "DetectorFactory.seed",
-    "torch.backends.cudnn.conv.fp32_precision",
+    "torch.backends.cudnn.allow_tf32",
+    # of our own options, and of the modules of one model
+    "options.__doc__",
+    "module.__class__",
 }
 # The last of a set of functions that a loop of the package's went through.
 BY_CHANCE = {"scipy.sparse._data.npfunc"}
