@@ -324,7 +324,8 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
     built.config["experiments"]["demo"]["seeds"] = [1, 2]
     change_grammar(built)
     partial = ("tables", "--config", "partial=true")
-    assert {rule for rule, _ in built.planned(*partial)} == {"table", "parse_table"}  # both name what is missing
+    both = {"table", "parse_table"}  # they name what is missing
+    assert {rule for rule, _ in built.planned(*partial)} == both
     built.snakemake(*partial)
     table = (built.folder / "results/tables/demo.md").read_text()
     assert "[1 of 2" in table  # and diverged
