@@ -80,7 +80,7 @@ HARMLESS = {
     "synmask.pipeline.files": {
         **dict.fromkeys(("PatientFile.__init__", "PatientFile._wait", "PatientFile.readall", "PatientFile.readinto", "PatientFile.write"), BYTES),
         **dict.fromkeys(("_open_to_unpack", "unpacked", "open_to_read", "read_object"), BYTES),
-        **dict.fromkeys(("_alive", "_beside", "all_renamed", "all_writing", "renamed", "whole_folder", "writing"), PLACE),
+        **dict.fromkeys(("_alive", "_beside", "all_renamed", "renamed", "whole_folder", "writing"), PLACE),
         **dict.fromkeys(("UserError.__init__", "without_passwords", "check_regular", "endless", "named_errors", "named_reads", "raise_unreadable"), CHECKING),
         **dict.fromkeys(("_done_at", "_out_of_memory", "machine_fault"), "words an error"),
         **dict.fromkeys(("sha256", "text_sha256"), "tells files apart"),

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -537,7 +538,7 @@ def test_the_code_of_a_metric_of_the_users_counts(tmp_path, monkeypatch, jobs):
 
 
 NOTES = {"code", "command", "commit", "run", "sha256", "training", "versions"}  # of a record: no results
-EDITED_STEP, EDITED = "score-run", 5  # functions per test
+EDITED_STEP = "score-run"
 
 
 def edited(function, draw):
@@ -591,21 +592,21 @@ def test_an_edit_of_an_ignored_function_leaves_a_steps_result(built, tmp_path):
     before, environment = results_in(project.folder), project.environment(warm=True)
     del environment["SYNMASK_LOADED"]
     command = ["synmask", *step["words"][1:]]
-    kwargs = {"cwd": project.folder, "env": environment, "stderr": subprocess.DEVNULL, "timeout": 60}
+    kwargs = {"cwd": project.folder, "env": environment, "stderr": subprocess.DEVNULL}
     subprocess.run(command, check=True, **kwargs)
     assert results_in(project.folder) == before
-    draw = random.Random(seed := random.randrange(10**6))
-    functions = sorted({*harmless(step["entered"])})
-    for file, name in draw.sample(functions, min(len(functions), EDITED)):
+    draw = random.Random(1)
+    for file, name in sorted({*harmless(step["entered"])}):
         path = project.folder / ROOT / file
         text = path.read_text()
         tree = ast.parse(text)
         function = next((node for other, node in definitions(tree.body) if other == name), None)
         if function and edited(function, draw):
             path.write_text(ast.unparse(tree))
-            subprocess.run(command, check=False, **kwargs)
+            with suppress(subprocess.TimeoutExpired):  # it waits for ever, which gives no other result either
+                subprocess.run(command, check=False, timeout=20, **kwargs)
             after = {path: result for path, result in results_in(project.folder).items() if path in before}
-            assert after == before, f"{file} {name}, seed {seed}: {ast.unparse(function)}"
+            assert after == before, f"{file} {name}: {ast.unparse(function)}"
             path.write_text(text)
 
 

@@ -68,8 +68,8 @@ COUNTED = {
         *("RunSettings.plain", "SPLITS", "Tokens.tokeniser_of"),
     },
     "synmask.pipeline.files": {
-        *("_opened", "csv_text", "json_text", "line_key", "read_aligned", "read_csv", "read_json"),
-        *("read_lines", "read_pairs", "write_all_lines", "write_json", "write_lines"),
+        *("_opened", "all_writing", "csv_text", "json_text", "line_key", "read_aligned", "read_csv"),
+        *("read_json", "read_lines", "read_pairs", "write_all_lines", "write_json", "write_lines"),
     },
     "synmask.pipeline.gpus": {"workers"},
     "synmask.pipeline.runs": {"AVERAGE", "expected_runs"},
