@@ -1,4 +1,4 @@
-r"""Measure the tables of docs/performance.md again: `make bench`, in about 10 minutes on one quiet core.
+r"""Measure the tables of docs/performance.md again: `make bench`, in about 5 minutes on one quiet core.
 
     python benchmarks/page.py
     python benchmarks/page.py --only training distribution
@@ -33,7 +33,6 @@ GOALS = {  # of the medians, by table and row
     "training": STEP,
     "training-demo": STEP | {"transformer": ("≤", 0.75)},
     "decoding": SEARCH,
-    "decoding-more": SEARCH,
 }
 
 

@@ -91,11 +91,11 @@ def test_a_small_model_is_bound_by_its_calls(tmp_path):
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
-@pytest.mark.parametrize(("system", "seconds"), [("transformer", 0.436), ("grammar", 0.599)])
-def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system, seconds):
+@pytest.mark.parametrize("system", ["transformer", "grammar"])
+def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system):
     """docs/performance.md: seconds of a step of multi30k-small on 1,024 tokens."""
     page = (ROOT / "docs/performance.md").read_text()
-    assert re.search(rf"\| {system} \| [\d.]+ M \| {seconds} \|", page)
+    seconds = float(re.search(rf"\| AVX-512 \| {system} \| [\d.]+ M \| ([\d.]+) \(", page)[1])
     steps = 29000 * 15.5 * 10 / (2000 * 0.85)
     plain = clock(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
     assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
