@@ -389,7 +389,7 @@ def test_first_screens(runs, registered):
     seeds = {len(found) for key, found in runs.files.items() if key[2] == "train.json"}
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     times = {row.split(" | ")[0]: row.split(" | ") for row in page.splitlines() if row.startswith("| ")}
-    faster = [round(float(times[f"| {tokens}"][4])) for tokens in (32, 128)]
+    faster = [round(float(times[f"| {tokens}"][4].split()[0])) for tokens in (32, 128)]
     systems_of = (
         f"{len(systems[DE])} systems De→En, {len({*systems[EN]} & {*systems[DE]})} of them En→De, too; "
         f"{len(made)} training runs, {min(seeds)} to {max(seeds)} seeds per system"
