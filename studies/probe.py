@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import attachment
-from synmask.pipeline.files import UserError, write_json
+from synmask.pipeline.files import write_json
 from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import counted_words, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED

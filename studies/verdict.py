@@ -19,9 +19,10 @@ import yaml
 
 from synmask.pipeline.config.base import arrow
 from synmask.pipeline.display import pipes
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
-from synmask.pipeline.files import UserError, read_csv, read_json, write_lines
+from synmask.pipeline.files import read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
 from synmask.pipeline.reporting.cells import signed

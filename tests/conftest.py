@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import browser
-from synmask.pipeline import files
+from synmask.pipeline import disk
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.corpora.download import fetch
@@ -75,7 +75,7 @@ def fetched(*languages):
     wanted = main.union(*map(DataFiles(config).corenlp_jars, languages))
     for path in wanted:
         url, sha256 = DataFiles(config).origin("corenlp", Path(path).name)
-        if not Path(path).exists() or files.sha256(path) != sha256:
+        if not Path(path).exists() or disk.sha256(path) != sha256:
             fetch(name="corenlp", url=url, output=Path(path), sha256=sha256)
     return config
 

@@ -13,7 +13,7 @@ from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Guidance, RunSettings, Text
 from synmask.pipeline.config.yaml_source import read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import LANGUAGE
 from synmask.pipeline.workflow.jobs import Jobs
 

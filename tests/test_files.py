@@ -9,18 +9,9 @@ from multiprocessing import synchronize
 
 import pytest
 
-from synmask.pipeline.files import (
-    UserError,
-    all_writing,
-    machine_fault,
-    raise_unreadable,
-    read_json,
-    read_lines,
-    sha256,
-    write_json,
-    write_lines,
-    writing,
-)
+from synmask.pipeline.disk import raise_unreadable, sha256
+from synmask.pipeline.errors import UserError, machine_fault
+from synmask.pipeline.files import all_writing, read_json, read_lines, write_json, write_lines, writing
 
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])

@@ -13,7 +13,7 @@ from synmask.pipeline import gpus
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.schema import as_json
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 HOLD = """
 import os, sys, time

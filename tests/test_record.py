@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from synmask.pipeline.files import UserError, write_json
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_json
 from synmask.pipeline.record import (
     check_model,
     check_owner,

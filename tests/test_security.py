@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import writing
 from synmask.pipeline.training.torch_files import damage, load
 
 SOURCES = sorted((Path(__file__).parents[1] / "src/synmask").rglob("*.py"))

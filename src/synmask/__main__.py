@@ -6,7 +6,7 @@ import sys
 
 TRAININGS = ("train", "finetune", "pretrain", "continue-pretraining")  # verbs
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)
-TEMPORARY = 75  # the exit code of a training that was stopped; `files.TryAgain` has it, too
+TEMPORARY = 75  # the exit code of a training that was stopped; `errors.TryAgain` has it, too
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from synmask.pipeline.cli import app, main
 from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.schema import as_json
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
 from synmask.pipeline.workflow.hours import of_jobs
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.files import PatientFile
+from synmask.pipeline.disk import PatientFile
 
 TOKENISE = ["tokenise", "--input", "/dev/stdin", "--output", "/dev/stdout", "--language", "en"]
 LINES = b"One line, of words.\n" * 5000  # more than a pipe holds

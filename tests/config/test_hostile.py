@@ -11,7 +11,7 @@ import yaml
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import of_command_line, read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 KEPT = {  # of config.yaml: one entry of each kind

@@ -8,7 +8,7 @@ import yaml
 
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.yaml_source import read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 PATH = Path(__file__).parents[2] / "workflow/published.yaml"
 

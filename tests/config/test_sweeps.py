@@ -7,7 +7,7 @@ import pytest
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 FILES = project_files(ROOT)

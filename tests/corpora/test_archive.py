@@ -8,7 +8,8 @@ import pytest
 
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.download import fetch
-from synmask.pipeline.files import UserError, machine_fault, sha256
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import UserError, machine_fault
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 import pytest
 
 from synmask.pipeline.corpora.prepare import prepare
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 
 
 @pytest.fixture

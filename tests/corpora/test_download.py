@@ -16,7 +16,7 @@ import pytest
 
 from synmask.pipeline.corpora import download
 from synmask.pipeline.corpora.download import fetch
-from synmask.pipeline.files import UserError, machine_fault
+from synmask.pipeline.errors import UserError, machine_fault
 
 CONTENT = random.Random(1).randbytes(300_000)
 DATE = "Thu, 26 Nov 2026 01:00:00 GMT"

@@ -6,7 +6,8 @@ import zipfile
 import pytest
 
 from synmask.pipeline.corpora.glue import LAYOUTS, write_part
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.tasks import TASKS
 
 SENTENCES = ['He said "yes', "it 's fine . ", "don\u2019t\u2028stop", "a"]

@@ -11,7 +11,8 @@ from synmask.pipeline.config.loading import project_files, read_all
 from synmask.pipeline.corpora import iwslt14
 from synmask.pipeline.corpora.plain import check_count
 from synmask.pipeline.corpora.prepare import prepare
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.clean import fate
 from synmask.pipeline.text.tokenise import tokenise
 

@@ -7,7 +7,8 @@ import pytest
 
 from synmask.pipeline.corpora import nc11
 from synmask.pipeline.corpora.prepare import prepare
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 
 GERMAN = "Die Regierung hat gestern eine Verordnung über die Banken beschlossen"
 ENGLISH = "The government has decided yesterday on a new regulation about the banks"

@@ -6,7 +6,8 @@ import pytest
 from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Text
 from synmask.pipeline.corpora.pair import write_text
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 
 RAW = {
     "train.de": ["Er  sagt: „Nein.“", "Ja!", "Sehr viel zu lang ist dieser Satz hier.", "Gut", "Gut"],

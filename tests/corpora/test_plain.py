@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from synmask.pipeline.corpora.plain import write_pair
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 
 @pytest.fixture

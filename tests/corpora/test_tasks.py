@@ -1,7 +1,7 @@
 import pytest
 
 from synmask.pipeline.corpora.tasks import Examples, read_task, write_task
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 
 def test_what_is_written_is_read(tmp_path):

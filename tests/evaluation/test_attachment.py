@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.attachment import Attachment, read_heads
-from synmask.pipeline.files import UserError
 
 
 def evaluate(gold, induced, counted):

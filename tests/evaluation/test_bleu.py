@@ -8,9 +8,9 @@ from unicodedata import normalize
 import pytest
 
 from synmask.pipeline import cli, languages
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import bleu
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
-from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.score_text import score_texts
 
 

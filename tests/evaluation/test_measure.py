@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import TER
 
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.measure import measure, measured, ratio, read_measured
-from synmask.pipeline.files import UserError, sha256, write_lines
+from synmask.pipeline.files import write_lines
 
 HYPOTHESES = ["the old man goes home", "A dog sleeps in the green wood", "", "yes"]
 REFERENCES = ["the old man walks home today", "a dog sleeps in the wood", "the wood is green", "no"]

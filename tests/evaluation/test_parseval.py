@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import parseval
 from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
 from synmask.pipeline.evaluation.protocols import ParsedCorpus
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.tree import bracketed, counted_words, over_words, spans_of_distances

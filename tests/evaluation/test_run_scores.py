@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, score
 from synmask.pipeline.evaluation.score_run import score_run
 from synmask.pipeline.evaluation.sentences import (
@@ -17,7 +19,6 @@ from synmask.pipeline.evaluation.sentences import (
     read_probabilities,
     read_sentences,
 )
-from synmask.pipeline.files import UserError, sha256
 
 REFERENCES = [
     "the old man walks home today",

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import sentences
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, bleu_of_counts, sentence_counts
-from synmask.pipeline.files import UserError
 
 WORDS = ["der", "alte", "Mann", "geht", "heute", "mit", "seinem", "Hund", "durch", "den", "grünen", "Wald"]
 

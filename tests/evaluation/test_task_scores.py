@@ -10,6 +10,7 @@ from sklearn import metrics
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.corpora.tasks import Examples, write_task
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.score_tasks import bag_of_words
 from synmask.pipeline.evaluation.task_scores import (
     best_constant,
@@ -20,7 +21,6 @@ from synmask.pipeline.evaluation.task_scores import (
     read_predictions,
     score,
 )
-from synmask.pipeline.files import UserError
 from synmask.pipeline.tasks import TASKS
 
 

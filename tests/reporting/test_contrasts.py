@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS
-from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting import contrasts
 from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, compare_all, verdict
 

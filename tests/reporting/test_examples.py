@@ -3,7 +3,7 @@ import itertools
 import pytest
 from sacrebleu.metrics import CHRF
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.reporting.examples import MAX_SENTENCES, examples
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.reporting.cells import TableOptions
 from synmask.pipeline.reporting.parse_tables import write_parse_table
 from synmask.pipeline.reporting.score_trees import as_text

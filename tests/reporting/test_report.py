@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from browser import SMALLEST
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.reporting.cells import frame_of
 from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.report import write_report

@@ -10,10 +10,11 @@ import shutil
 
 import pytest
 
-from synmask.pipeline import files
+from synmask.pipeline import disk
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED
 from synmask.pipeline.evaluation.sentences import PROBABILITY
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.reporting.cells import ScoreOptions
 from synmask.pipeline.reporting.tables import write_table
 
@@ -379,7 +380,7 @@ def test_a_full_disk_leaves_all_files_as_they_were(run, table, tmp_path, monkeyp
             raise OSError(errno.ENOSPC, "No space left on device")
         whole(handle)
 
-    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(disk.os, "fsync", fsync)
     with pytest.raises(OSError, match="No space left"):
         table(spec_of(["a"], seeds=(1,)), [run("a", 1, 31.0)])
     assert {path: path.read_bytes() for path in (tmp_path / "tables").iterdir()} == before

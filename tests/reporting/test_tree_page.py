@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.parseval import evaluate
 from synmask.pipeline.evaluation.protocols import ParsedCorpus
-from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
 from synmask.pipeline.syntax.parses import Parse

@@ -12,7 +12,8 @@ from torch import nn
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_json, read_lines, write_json, write_lines
 from synmask.pipeline.roberta.huggingface import convert_huggingface
 from synmask.pipeline.roberta.weights import load_weights
 from synmask.pipeline.text.gpt2 import encode, learn, read_encoder, read_merges

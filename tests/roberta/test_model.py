@@ -24,7 +24,7 @@ from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
-from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.roberta.encode import encode_examples, joined
 from synmask.pipeline.roberta.encode_text import encode_text
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded

@@ -12,7 +12,8 @@ from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import write_task
-from synmask.pipeline.files import UserError, read_lines, write_json
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_json
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.finetune import finetune
 from synmask.pipeline.roberta.predict import best_seed

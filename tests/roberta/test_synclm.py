@@ -15,7 +15,7 @@ from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, GenerateTask
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
 from synmask.pipeline.roberta.encode import encode_examples, encode_parses

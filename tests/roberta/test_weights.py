@@ -11,7 +11,8 @@ from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 from fairseq.models.roberta import RobertaModel
 from torch import nn
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.text.gpt2 import encode, learn
 

@@ -8,7 +8,7 @@ import pytest
 from probe import SentenceWords, evaluate, evaluate_files, sentence_of
 from scipy.optimize import check_grad
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax.parses import Parse
 
 TREES = "(S (DT the) (NN dog) (VB barks) (. .))\n" * 3 + "(S (NN dogs) (VB bark) (. !))\n"

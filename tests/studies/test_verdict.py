@@ -15,8 +15,8 @@ import yaml
 from verdict import HEADS, claim_verdict, contrast_of, write_verdict
 
 from synmask.pipeline.config.loading import read_published
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS
-from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "studies/multi30k"

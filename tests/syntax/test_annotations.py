@@ -9,7 +9,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from synmask.pipeline.files import PatientFile, UserError, write_lines
+from synmask.pipeline.disk import PatientFile
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file, read_mapped
 from synmask.pipeline.syntax.tree import tree_distances
 from synmask.pipeline.syntax.treebank import Tree, read_trees

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
-from synmask.pipeline.files import UserError, machine_fault
+from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.syntax import corenlp
 from synmask.pipeline.syntax.corenlp import parse_file, parser_words
 from synmask.pipeline.syntax.jvm import answers

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parsed
 
 

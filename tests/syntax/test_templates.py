@@ -6,7 +6,8 @@ import random
 import pytest
 
 from synmask.pipeline.config.guides import TemplateCut
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.templates import frontier, template, template_file
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 

@@ -3,7 +3,7 @@ from unicodedata import normalize
 
 import pytest
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, flat_tree, read_trees, trees_of, unlike
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"

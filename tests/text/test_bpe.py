@@ -11,7 +11,8 @@ import pytest
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import parallel
 from synmask.pipeline.text.bpe import apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords

@@ -4,7 +4,7 @@ import pytest
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Lengths
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.text import clean as cleaning
 
 

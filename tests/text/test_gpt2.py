@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_json, write_lines
 from synmask.pipeline.text.gpt2 import encode, learn, read_encoder, read_merges
 
 NASTY = [

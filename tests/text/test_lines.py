@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.text.lines import answer, as_they_come
 
 ECHO = """

@@ -9,7 +9,8 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.syntax.tree import over_words
 from synmask.pipeline.text.bpe import Splitter, apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from synmask.pipeline.files import UserError, machine_fault
+from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.text import segment
 from synmask.pipeline.text.tokenise import tokenise
 

@@ -11,7 +11,8 @@ from sacremoses import MosesTokenizer
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Corpus, Tokens
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import parallel
 from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.moses import ABBREVIATIONS

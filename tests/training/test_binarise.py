@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_binary
 
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from small_models import fit, typed
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 SYNMASK = f"{sys.executable} -m synmask.pipeline.cli"
 

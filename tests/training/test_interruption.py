@@ -23,7 +23,7 @@ import torch
 
 from small_models import SETTINGS, fit, folder_of, model_text, typed
 from synmask.__main__ import SIGNALS, TEMPORARY, TRAININGS
-from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.training import checkpoints, loop, torch_files
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.training.update import Learner

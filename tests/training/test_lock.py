@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.training import lock
 from synmask.pipeline.training.lock import locked
 

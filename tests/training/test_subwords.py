@@ -1,6 +1,7 @@
 import pytest
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.bpe import apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training import subwords

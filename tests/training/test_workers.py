@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from spawned import busy, failing
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training import workers
 from synmask.pipeline.training.workers import Place, launched, start
 

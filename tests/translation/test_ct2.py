@@ -4,7 +4,7 @@ import pytest
 from ctranslate2 import Translator
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.translation.ct2 import export_ctranslate2
 from synmask.pipeline.translation.model import Model
 

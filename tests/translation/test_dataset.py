@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from small_models import typed
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.translation.task import GuidedTranslation
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.syntax.parses import read_parses
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads

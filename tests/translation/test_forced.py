@@ -3,8 +3,8 @@
 import pytest
 
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
-from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.translate import Translator

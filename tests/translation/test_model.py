@@ -11,7 +11,8 @@ import pytest
 from synmask.pipeline import load
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.syntax.treebank import trees_of
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model

@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.files import read_object, sha256, write_json
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.files import read_object, write_json
 from synmask.pipeline.translation.model_file import load_model
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}

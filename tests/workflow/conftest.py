@@ -69,7 +69,7 @@ GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between
 # They check values and compute none, and so does all that they call.
 CHECKS = ("synmask.options", *(f"synmask.pipeline.{name}" for name in ("cli", "config", "arguments")))
 # Functions that steps enter in modules of COUNTED and that cannot change a result, and why.
-CHECKING, BYTES, PLACE = "refuses values", "passes bytes on as they are", "chooses a place"
+CHECKING, PLACE = "refuses values", "chooses a place"
 HARMLESS = {
     "synmask.checks": dict.fromkeys(("check_annotation", "check_annotations", "check_padding", "check_states", "readable", "_seen"), CHECKING),
     "synmask.pipeline.config.base": dict.fromkeys(
@@ -77,14 +77,6 @@ HARMLESS = {
          "_mirror", "_one_line", "_plain_name", "_plain_path", "_plain_url", "_system_name", "_two_languages"), CHECKING
     ),
     "synmask.pipeline.config.sections": dict.fromkeys(("Guidance._known_guide", "Guidance._of_this_guide", "RunSettings._translates"), CHECKING),
-    "synmask.pipeline.files": {
-        **dict.fromkeys(("PatientFile.__init__", "PatientFile._wait", "PatientFile.readall", "PatientFile.readinto", "PatientFile.write"), BYTES),
-        **dict.fromkeys(("_open_to_unpack", "unpacked", "open_to_read", "read_object"), BYTES),
-        **dict.fromkeys(("_alive", "_beside", "all_renamed", "renamed", "whole_folder", "writing"), PLACE),
-        **dict.fromkeys(("UserError.__init__", "without_passwords", "check_regular", "endless", "named_errors", "named_reads", "raise_unreadable"), CHECKING),
-        **dict.fromkeys(("_done_at", "_out_of_memory", "machine_fault"), "words an error"),
-        **dict.fromkeys(("sha256", "text_sha256"), "tells files apart"),
-    },
     "synmask.pipeline.gpus": dict.fromkeys(("_folder", "_numbers", "_take", "_wait", "lease", "visible"), PLACE),
     "synmask.pipeline.stamps": dict.fromkeys(("Training.differs", "Training.finished", "Training.half_done", "_stamp", "name", "of_run"), PLACE),
     "synmask.pipeline.training.torch_files": dict.fromkeys(("_damage", "damage"), CHECKING),

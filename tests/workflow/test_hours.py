@@ -13,7 +13,7 @@ from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.config.sizes import number_of_pairs
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Pretraining, Run, Tuning
 from synmask.pipeline.workflow.hours import MULTIPLIED, REFERENCE, Clock, Hours, total
 

@@ -76,7 +76,7 @@ LOCK = """
 import sys, time
 from pathlib import Path
 from synmask.pipeline.training.lock import locked
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 try:
     with locked(Path("results/run")):
         print("locked", flush=True)

@@ -11,7 +11,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.workflow import nodes, slurm
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt

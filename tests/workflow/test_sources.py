@@ -17,7 +17,7 @@ from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.normalise import normalise_python, normalise_text
 from synmask.pipeline.workflow.sources import (
@@ -140,7 +140,7 @@ def test_words_and_layout_are_no_code(file):
         ("def f(a: int) -> str:\n    return a", "def f(a):\n    return (\n        a\n    )"),
         ("x: int = 1", "x = 1"),
         ("from typing import Any\nx = 1", "x = 1"),
-        ("from synmask.pipeline.files import read_lines, UserError", "from synmask.pipeline.files import UserError"),
+        ("from synmask.pipeline.errors import TryAgain, UserError", "from synmask.pipeline.errors import UserError"),
         ("if TYPE_CHECKING:\n    import pandas\nx = 1", "x = 1"),
         ('def f(x):\n    raise UserError(f"{x}: bad")', 'def f(x):\n    raise UserError("no")'),
         ('def f(x):\n    why = f"bad {x}"\n    raise E(f"{why}!")', 'def f(x):\n    raise E("bad")'),
@@ -397,7 +397,7 @@ def test_what_counts_of_ignored_modules_is_there():
         ("config/sections", "return self.tokeniser[language]", "return 'none'", {"text", "train", "average"}),
         ("config/sections", "the size of an update", "other words", set()),
         ("files", 'removesuffix("\\r")', 'rstrip()', {"text", "train", "average", "score-run", "table"}),
-        ("files", "fsync(", "fdatasync(", set()),
+        ("disk", "fsync(", "fdatasync(", set()),
         ("runs", 'AVERAGE = "average"', 'AVERAGE = "mean"', {"table"}),
         ("config/published", 'split(" ± ")[0]', 'split(" ± ")[-1]', {"table"}),
         ("config/base", 'TESTED = ("sacrebleu", ', "TESTED = (", {"table"}),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.terminal import Job, WorkflowRun

@@ -10,7 +10,7 @@ from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
 from synmask.pipeline.config.sections import DEMO_LANGUAGES, SPLITS
 from synmask.pipeline.config.yaml_source import of_command_line
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, records, slurm

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.provenance import check_code
 
 if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow

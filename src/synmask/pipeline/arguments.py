@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed, looks
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.gpus import lease
 
 T = TypeVar("T")

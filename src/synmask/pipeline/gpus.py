@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 POLL_SECONDS = 1.0  # seconds between two looks for free GPUs
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synmask.pipeline.files import UserError, json_text, read_object, text_sha256
+from synmask.pipeline.disk import text_sha256
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import json_text, read_object
 from synmask.pipeline.paths import named_run
 from synmask.pipeline.provenance import commit, versions
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from synmask.pipeline.files import UserError, check_regular, json_text, read_object
+from synmask.pipeline.disk import check_regular
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import json_text, read_object
 
 Stamp = Mapping[str, Any]
 DIGITS = 12

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 BINARY = ("0", "1")
 INFERENCE = ("entailment", "neutral", "contradiction")

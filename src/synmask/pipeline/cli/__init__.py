@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from synmask.__main__ import TRAININGS, stop_at_signals
-from synmask.pipeline.files import PatientFile, TryAgain, UserError, endless, machine_fault, named_reads
+from synmask.pipeline.disk import PatientFile, endless, named_reads
+from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 

@@ -24,7 +24,7 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.cpu.processor import CPU
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm

@@ -18,7 +18,8 @@ from synmask.pipeline.config.base import EXTERNAL, Language, Name
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import SPLITS, Text
 from synmask.pipeline.corpora.bilingual import Pair, read_tmx, read_tsv
-from synmask.pipeline.files import UserError, all_writing, read_pairs
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, read_pairs
 
 Reader = Callable[[], Iterable[Pair]]
 LEAST = 500  # different pairs of a text that is split; valid and test get a tenth each

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.loading import check_named, inherit, laid_over, origin
 from synmask.pipeline.config.schema import Config, as_json, flat
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import default_tokeniser, note
 from synmask.pipeline.workflow.terminal import similar
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from synmask.pipeline.config.base import Fault, nearest
-from synmask.pipeline.files import without_passwords
+from synmask.pipeline.errors import without_passwords
 
 S = TypeVar("S", bound=BaseModel)
 

@@ -14,7 +14,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.yaml_source import place, read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 S = TypeVar("S", bound=Section)
 NO_KEY = object()

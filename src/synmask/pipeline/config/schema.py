@@ -17,7 +17,7 @@ from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import TemplateCut, option_names, options_from
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 TASK_LANGUAGE = "en"  # the language of the tasks
 

@@ -10,7 +10,7 @@ from synmask.options import GuideOptions
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import GUIDES, option_values, options_by_guide, options_from
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, known_as, script
 
 SPLITS = get_args(base.Split)

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from synmask.pipeline.files import UserError, endless
+from synmask.pipeline.disk import endless
+from synmask.pipeline.errors import UserError
 
 # Its core schema (§10.3.2), and << of 1.1. PyYAML's own is 1.1's: there 010 is 8, 1:30 is 90, `no` is false.
 SCHEMA = {

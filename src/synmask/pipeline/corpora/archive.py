@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from synmask.pipeline.files import UserError, named_errors, raise_unreadable, sha256
+from synmask.pipeline.disk import named_errors, raise_unreadable, sha256
+from synmask.pipeline.errors import UserError
 
 # Errors of Python's readers for truncated, altered or unsupported archives.
 BROKEN = (

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from synmask.pipeline.files import UserError, read_lines, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, writing
 
 LANGUAGES = ("zh", "ja")
 ARCHIVES = ("train.txt", "dev.txt", "test.txt")

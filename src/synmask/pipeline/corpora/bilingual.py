@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from synmask.pipeline.files import UserError, read_lines, unpacked
+from synmask.pipeline.disk import unpacked
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.languages import known_as
 
 Pair = tuple[str, str]

@@ -17,9 +17,10 @@ import urllib3
 from filelock import FileLock
 from tqdm import tqdm
 
-from synmask.pipeline import files
+from synmask.pipeline import disk
 from synmask.pipeline.corpora.archive import MAGIC, incomplete, mistaken, recorded
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError, without_passwords
+from synmask.pipeline.files import write_lines
 
 ATTEMPTS = 4
 BACK_OFF = 1.0  # seconds before the second attempt; doubles each time
@@ -88,20 +89,20 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None or part.is_symlink():  # nothing could verify the result
         part.unlink(missing_ok=True)
-    elif output.is_file() and files.sha256(output) == sha256:
+    elif output.is_file() and disk.sha256(output) == sha256:
         return
-    with files.named_errors(output), open(part, "a+b") as handle:
+    with disk.named_errors(output), open(part, "a+b") as handle:
         kind = _receive(name, place, handle, sha256)
         handle.flush()
         os.fsync(handle.fileno())  # some file systems report a full disk only here
-    if (got := files.sha256(part)) != sha256:
+    if (got := disk.sha256(part)) != sha256:
         wrong = mistaken(part, output.name, kind) or incomplete(part, output.name)
         if sha256 is not None:
             wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
         if wrong:
             part.unlink()
             raise _Refused(f"{place}: {wrong}")
-        files.write_lines(record, [f"{got}  {output.name}"])  # as sha256sum -c reads it
+        write_lines(record, [f"{got}  {output.name}"])  # as sha256sum -c reads it
     os.replace(part, output)
 
 
@@ -217,7 +218,7 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
             raise _Interrupted(f"it ended after {part.tell():,} of {known:,} bytes")
         tested = checked or Path(urlsplit(url).path).suffix in MAGIC
         if known is None and not (tested or response.raw.chunked):
-            place = files.without_passwords(url)
+            place = without_passwords(url)
             print(f"{name}: {place} came without its length; see whether its end is there", file=sys.stderr)
         return reply.get("Content-Type", "").partition(";")[0].strip().lower()
 

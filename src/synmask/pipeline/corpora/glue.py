@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.tasks import TASKS
 
 

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.limits import within_limits
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.parallel import map_lines
 
 LANGUAGES = ("de", "en")

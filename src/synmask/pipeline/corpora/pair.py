@@ -8,7 +8,9 @@ from synmask.pipeline.arguments import Json, OneOrMore, Source, Target, Threads,
 from synmask.pipeline.config.base import Split
 from synmask.pipeline.config.sections import SPLITS, Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
-from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, whole_folder
+from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.text.clean import check_dropped, clean
 from synmask.pipeline.text.overlap import Overlap, Pair

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from synmask.pipeline.arguments import together
 from synmask.pipeline.config.sections import Pairs
-from synmask.pipeline.files import UserError, all_writing, read_pairs
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, read_pairs
 from synmask.pipeline.languages import note
 
 

@@ -9,7 +9,7 @@ from synmask.pipeline.arguments import Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Format, Split
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.corpora.plain import check_count, count_pairs
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 SPLITS = ("train", "valid", "test")
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax import treebank
 
 RANDOM_SEEDS = range(5)

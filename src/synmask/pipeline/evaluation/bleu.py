@@ -10,7 +10,8 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline import languages
-from synmask.pipeline.files import UserError, read_aligned
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_aligned
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 TOKENISED = [f"tokenised_{count}" for count in COUNTS]  # the same, of tokenised BLEU

@@ -10,10 +10,10 @@ from statistics import fmean
 
 import numpy as np
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import protocols
 from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, Attachment, by_name, read_heads
 from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
-from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import (
     balanced,

@@ -6,6 +6,8 @@ from typing import Any
 
 from synmask.pipeline.arguments import Lowercase, OneOrMore, RunFolder, together
 from synmask.pipeline.config.base import sides
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, score
 from synmask.pipeline.evaluation.sentences import (
     members,
@@ -14,7 +16,7 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import UserError, all_writing, csv_text, json_text, read_json, sha256
+from synmask.pipeline.files import all_writing, csv_text, json_text, read_json
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
 from synmask.pipeline.text.clean import dropped
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
-from synmask.pipeline.files import UserError, read_csv, read_lines
+from synmask.pipeline.files import read_csv, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd

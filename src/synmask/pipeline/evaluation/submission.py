@@ -9,8 +9,9 @@ import zipfile
 from pathlib import Path
 
 from synmask.pipeline.arguments import CountOption, OneOrMore, together
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
-from synmask.pipeline.files import UserError, all_writing, json_text
+from synmask.pipeline.files import all_writing, json_text
 from synmask.pipeline.record import made, read_record
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 

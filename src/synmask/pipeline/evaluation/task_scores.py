@@ -6,7 +6,8 @@ from statistics import fmean
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, read_csv, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_csv, read_lines
 from synmask.pipeline.tasks import TASKS, task_named
 
 EXAMPLES = ["part", "answer", "gold"]  # the columns of examples.csv

@@ -12,7 +12,8 @@ from typing import Any
 
 from synmask.options import guide_names, options_of
 from synmask.pipeline.config.sections import Guidance
-from synmask.pipeline.files import UserError, all_writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)

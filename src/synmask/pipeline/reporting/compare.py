@@ -18,11 +18,12 @@ from sacrebleu.metrics import BLEU, CHRF
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured
 from synmask.pipeline.display import isolated, pipes, plain, shown
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, words_of
 from synmask.pipeline.evaluation.measure import measured, ratio
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
-from synmask.pipeline.files import UserError, all_writing, read_lines
+from synmask.pipeline.files import all_writing, read_lines
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples_of
 from synmask.pipeline.reporting.html import render

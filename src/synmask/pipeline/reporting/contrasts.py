@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import Field
 
 from synmask.pipeline.config.base import Line, Section, SystemName
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import f1
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
-from synmask.pipeline.files import UserError
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores

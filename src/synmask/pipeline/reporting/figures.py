@@ -23,7 +23,8 @@ from synmask.pipeline.arguments import Json, Labels, OneOrMore, labels_of, toget
 from synmask.pipeline.config.base import Line, arrow
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.display import shown
-from synmask.pipeline.files import UserError, read_csv, read_json, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_csv, read_json, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import write_csv

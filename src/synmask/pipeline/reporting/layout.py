@@ -12,7 +12,8 @@ from markupsafe import Markup
 from markupsafe import escape as html_escape
 
 from synmask.pipeline.display import isolated, padded, plain
-from synmask.pipeline.files import UserError, all_writing, read_json, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, read_json, writing
 from synmask.pipeline.reporting.cells import frame_of, probability, signed, wide
 
 UNICODE_LATEX = r"""% Letters beyond Latin need LuaLaTeX or XeLaTeX, \usepackage{fontspec} and their font;

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import Translation, Validation
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import read_json
 from synmask.pipeline.record import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.runs import AVERAGE, Column

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_json
 from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart

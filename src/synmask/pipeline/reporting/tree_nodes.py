@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.parseval import SentenceScore, score_sentence
-from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import Parse, paired, read_parses
 from synmask.pipeline.syntax.tree import counted_words, spans_of_distances, word_starts
 from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees

@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.display import isolated, right_to_left, shown
-from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import writing
 from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.html import part, render, spread
 from synmask.pipeline.reporting.tree_nodes import (

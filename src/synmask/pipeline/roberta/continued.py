@@ -16,7 +16,7 @@ from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
 from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import Run
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded

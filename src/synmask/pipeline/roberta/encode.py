@@ -10,7 +10,8 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
-from synmask.pipeline.files import UserError, line_key, write_json, writing
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import line_key, write_json, writing
 from synmask.pipeline.roberta.encoded import (
     COLUMNS,
     NO_POSITION,

@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 
 from synmask.pipeline.arguments import CountOption, OneOrMore
-from synmask.pipeline.files import UserError, read_lines, whole_folder
+from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import read_dictionary, write_binary
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, open_to_read, raise_unreadable, writing
+from synmask.pipeline.disk import open_to_read, raise_unreadable
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import writing
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.syntax.annotations import read_mapped
 

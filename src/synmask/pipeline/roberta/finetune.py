@@ -11,8 +11,8 @@ from fairseq import utils
 
 from synmask.pipeline.arguments import Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import best_constant, score
-from synmask.pipeline.files import UserError
 from synmask.pipeline.record import Run, owned
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import (

@@ -8,14 +8,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from synmask.pipeline.files import (
-    UserError,
-    raise_unreadable,
-    read_json,
-    read_object,
-    write_json,
-    write_lines,
-)
+from synmask.pipeline.disk import raise_unreadable
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_json, read_object, write_json, write_lines
 from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
 from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges, tokenizer
 

@@ -8,7 +8,8 @@ import torch
 
 from synmask.pipeline.arguments import OneOrMore, Threads, on_gpus, together
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.files import UserError, all_writing, json_text, machine_fault, read_object
+from synmask.pipeline.errors import UserError, machine_fault
+from synmask.pipeline.files import all_writing, json_text, read_object
 from synmask.pipeline.record import (
     NO_RUN,
     Run,

@@ -13,7 +13,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
 from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import Run
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights

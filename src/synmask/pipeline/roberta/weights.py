@@ -18,7 +18,8 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.files import UserError, all_renamed
+from synmask.pipeline.disk import all_renamed
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import NO_RUN, Run, owned
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary

@@ -12,14 +12,9 @@ from typing import IO
 
 import numpy as np
 
-from synmask.pipeline.files import (
-    UserError,
-    all_writing,
-    json_text,
-    open_to_read,
-    raise_unreadable,
-    read_lines,
-)
+from synmask.pipeline.disk import open_to_read, raise_unreadable
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 

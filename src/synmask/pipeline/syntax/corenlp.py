@@ -12,13 +12,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from synmask.pipeline import files
+from synmask.pipeline import disk
 from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
-from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, write_json, write_lines, writing
 from synmask.pipeline.languages import shortest
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
@@ -152,7 +153,7 @@ def _read(
 def _checksum(jar: Path) -> str:
     if not jar.is_file():
         raise UserError(f"{jar}: no such jar; `snakemake {jar}` fetches it")
-    checksum = files.sha256(jar)  # first: `is_zipfile` takes a failure to read for another kind of file
+    checksum = disk.sha256(jar)  # first: `is_zipfile` takes a failure to read for another kind of file
     if not zipfile.is_zipfile(jar):
         raise UserError(f"{jar}: no jar, or not a whole one; fetch it again")
     return checksum
@@ -160,13 +161,13 @@ def _checksum(jar: Path) -> str:
 
 def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
     """The answers of an earlier run with the same input; prepares `side` for more lines."""
-    work = json.dumps([words, settings, files.sha256(PROGRAM)], sort_keys=True)
+    work = json.dumps([words, settings, disk.sha256(PROGRAM)], sort_keys=True)
     digest = hashlib.sha256(work.encode()).hexdigest().encode()
     lines = side.read_bytes().split(b"\n") if side.exists() else [b""]
     if lines[0] != digest or len(lines) == 1:
         lines = [digest, b""]
     whole = lines[:-1]  # the last line is empty or truncated
-    with files.writing(side, "wb") as handle:
+    with writing(side, "wb") as handle:
         handle.writelines(line + b"\n" for line in whole)
     rows = (line.decode().split("\t") for line in whole[1:])
     return {int(number): answer for number, *answer in rows}
@@ -188,7 +189,7 @@ def _parse(
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
     with (
-        files.named_errors(side),
+        disk.named_errors(side),
         side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept,
     ):
         stream = answers(todo, name, models, jars, threads, memory)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synmask.pipeline.config.sections import ParserModels
-from synmask.pipeline.files import UserError, named_errors
+from synmask.pipeline.disk import named_errors
+from synmask.pipeline.errors import UserError
 
 PROGRAM = Path(__file__).with_name("Parse.java")
 OLDEST_JAVA = 11  # the first version that runs a source file

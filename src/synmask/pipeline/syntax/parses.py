@@ -10,7 +10,8 @@ from typing import Self
 
 from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
-from synmask.pipeline.files import UserError, read_json, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_json, read_lines
 from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees, trees_of, unlike, words_of
 
 

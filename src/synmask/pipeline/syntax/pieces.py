@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.syntax.treebank import FLAT
 from synmask.pipeline.text.escapes import unescape
 

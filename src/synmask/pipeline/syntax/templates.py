@@ -6,7 +6,8 @@ from pathlib import Path
 
 from synmask.pipeline.arguments import Json
 from synmask.pipeline.config.guides import TemplateCut
-from synmask.pipeline.files import UserError, read_aligned, write_all_lines, write_json
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_aligned, write_all_lines, write_json
 from synmask.pipeline.syntax.annotations import parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
 from synmask.pipeline.syntax.treebank import Tree

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unicodedata import normalize
 
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.escapes import unescape
 
 ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synmask.pipeline.config.sections import Lengths
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import note
 
 LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl

@@ -18,7 +18,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_json, read_lines, write_json, write_lines
 
 HEADER = "#version: 0.2"
 SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes

@@ -11,7 +11,8 @@ from threading import Thread
 
 from tqdm import tqdm
 
-from synmask.pipeline.files import STDIN, STDIN_NAMES, read_lines, writing
+from synmask.pipeline.disk import STDIN, STDIN_NAMES
+from synmask.pipeline.files import read_lines, writing
 
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
 Check = Callable[[list[str], int], object]  # likewise

@@ -6,7 +6,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 
 CHUNK = 2000  # lines per task; sending them costs far less than processing them
 _function: Callable[[str], str]  # of a worker process

@@ -11,7 +11,8 @@ from typing import Any
 
 import regex
 
-from synmask.pipeline.files import UserError, named_errors
+from synmask.pipeline.disk import named_errors
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import BLANK, SPACED
 from synmask.pipeline.text.parallel import in_chunks
 

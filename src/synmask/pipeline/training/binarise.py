@@ -10,7 +10,9 @@ import torch
 from fairseq.data import Dictionary, indexed_dataset
 
 from synmask.pipeline.arguments import Source, Target
-from synmask.pipeline.files import UserError, all_renamed, named_reads, read_lines
+from synmask.pipeline.disk import all_renamed, named_reads
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.reserved import misread
 
 

@@ -30,13 +30,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from synmask.pipeline import stamps
-from synmask.pipeline.files import (
-    UserError,
-    read_object,
-    renamed,
-    sha256,
-    write_json,
-)
+from synmask.pipeline.disk import renamed, sha256
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_object, write_json
 from synmask.pipeline.record import IDENTIFYING
 from synmask.pipeline.stamps import FINISHED, LAST, Stamp
 from synmask.pipeline.training.torch_files import damage, load, read, save

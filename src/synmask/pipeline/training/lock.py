@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.pipeline.files import TryAgain, UserError, check_regular, named_errors, named_reads
+from synmask.pipeline.disk import check_regular, named_errors, named_reads
+from synmask.pipeline.errors import TryAgain, UserError
 
 HEARTBEAT_SECONDS = 20.0  # seconds between two signs of life
 STALE_SECONDS = 90.0  # seconds without a sign, after which an owner on another machine counts as dead

@@ -15,7 +15,9 @@ from synmask.pipeline import stamps
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.cpu.bf16 import float32_products
 from synmask.pipeline.cpu.processor import CPU
-from synmask.pipeline.files import TryAgain, UserError, sha256, write_json, writing
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import TryAgain, UserError
+from synmask.pipeline.files import write_json, writing
 from synmask.pipeline.gpus import lease, workers
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.record import new_run, training_digest

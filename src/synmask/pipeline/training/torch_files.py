@@ -6,14 +6,9 @@ from typing import Any
 
 import torch
 
-from synmask.pipeline.files import (
-    UserError,
-    check_regular,
-    machine_fault,
-    open_to_read,
-    raise_unreadable,
-    writing,
-)
+from synmask.pipeline.disk import check_regular, open_to_read, raise_unreadable
+from synmask.pipeline.errors import UserError, machine_fault
+from synmask.pipeline.files import writing
 
 
 def save(path: Path, value: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
-from synmask.pipeline.files import TryAgain, UserError, machine_fault
+from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 
 
 class Place(NamedTuple):

@@ -12,7 +12,8 @@ from synmask.pipeline.arguments import RunFolder, Switch, Whole
 from synmask.pipeline.config.base import Tokeniser, sides
 from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.sections import ModelText, RunSettings
-from synmask.pipeline.files import UserError, read_lines, read_object
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines, read_object
 from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.stamps import Training
 from synmask.pipeline.text.bpe import frequent, splitter_of

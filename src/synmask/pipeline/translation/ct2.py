@@ -7,9 +7,9 @@ from ctranslate2.converters.fairseq import set_transformer_decoder, set_transfor
 from ctranslate2.specs import TransformerSpec
 from ctranslate2.specs.common_spec import Activation
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
-from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.model_file import read_model, ready
 
 USAGE = """from ctranslate2 import Translator

@@ -12,7 +12,8 @@ import torch
 
 from synmask.pipeline.arguments import OneOrMore, Spread, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.record import check_model, record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text.detokenise import detokenise, join_subwords

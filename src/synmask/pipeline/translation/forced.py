@@ -8,7 +8,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches, encoded
 

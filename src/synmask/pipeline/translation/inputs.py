@@ -10,7 +10,7 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.binarise import check_subwords, encode
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 

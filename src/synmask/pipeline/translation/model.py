@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax.tree import bracketed, over_words
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.translation.forced import log_probabilities

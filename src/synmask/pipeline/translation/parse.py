@@ -10,7 +10,8 @@ import torch
 
 from synmask.pipeline.arguments import CountOption, Threads, on_gpus
 from synmask.pipeline.config.loading import tokeniser_jars
-from synmask.pipeline.files import UserError, all_writing, json_text, read_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.record import check_model, record, run_beside
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer

@@ -14,7 +14,7 @@ from fairseq.models.transformer.transformer_config import (
 )
 
 from synmask.pipeline.config.sections import RunSettings
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import read_binary
 from synmask.pipeline.translation.dataset import AnnotatedPairs

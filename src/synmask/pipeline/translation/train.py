@@ -11,7 +11,7 @@ from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.config.sections import RunSettings
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file

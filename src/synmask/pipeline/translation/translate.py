@@ -12,7 +12,8 @@ import torch
 from fairseq import utils
 
 from synmask.pipeline.config.sections import Decoding, ModelText
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.training.binarise import encode

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.slurm import (

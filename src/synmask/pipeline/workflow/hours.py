@@ -14,7 +14,8 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
-from synmask.pipeline.files import UserError, read_object
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
 from synmask.pipeline.runs import TRAININGS, Pretraining, Run, Training, Tuning, training
 from synmask.pipeline.workflow.terminal import duration

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.runs import TRAININGS

@@ -17,7 +17,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from synmask.pipeline.files import UserError, sha256
+from synmask.pipeline.disk import sha256
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.verbs import VERBS, module_of
 from synmask.pipeline.workflow import normalise
 from synmask.pipeline.workflow.records import note
@@ -30,7 +31,8 @@ IGNORED = {
     "synmask.checks": "refuses wrong arguments",
     "synmask.pipeline.cli": "the command line, and verbs for people",
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
-    "synmask.pipeline.files": "passes on lines and values as they are; tests/test_files.py has their bytes",
+    "synmask.pipeline.disk": "passes on bytes as they are; tests/test_files.py has them",
+    "synmask.pipeline.errors": "words errors",
     "synmask.pipeline.gpus": "reserves devices",
     "synmask.pipeline.arguments": "reads the words of a command",
     "synmask.pipeline.record": "refuses files of another run, and records the run of new ones",
@@ -66,10 +68,6 @@ COUNTED = {
     "synmask.pipeline.config.sections": {
         *("Guidance.guide_options", "Guidance.kind", "Guidance.mixes", "Guidance.templated"),
         *("RunSettings.plain", "SPLITS", "Tokens.tokeniser_of"),
-    },
-    "synmask.pipeline.files": {
-        *("_opened", "all_writing", "csv_text", "json_text", "line_key", "read_aligned", "read_csv"),
-        *("read_json", "read_lines", "read_pairs", "write_all_lines", "write_json", "write_lines"),
     },
     "synmask.pipeline.gpus": {"workers"},
     "synmask.pipeline.runs": {"AVERAGE", "expected_runs"},

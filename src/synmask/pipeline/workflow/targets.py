@@ -24,7 +24,7 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.published import Published, label_of
 from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
 from synmask.pipeline.runs import Column, Run, Training
 from synmask.pipeline.tasks import SUBMISSION

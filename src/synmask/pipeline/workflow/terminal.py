@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.config.yaml_source import read_yaml
-from synmask.pipeline.files import UserError
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import TRAININGS
 
