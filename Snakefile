@@ -1,7 +1,10 @@
 # Build a target: `snakemake TARGET`, where TARGET is an experiment or a table (default: its `targets`).
+import gc
+
 from snakemake.utils import min_version
 
 min_version("9.27")
+gc.disable()  # until jobs start: a plan is millions of objects, none garbage, and looking for it takes a sixth of the time
 
 
 include: "workflow/rules/readable.smk"
@@ -87,6 +90,7 @@ for made in workflow.rules:
 
 
 onstart:
+    gc.enable()
     if not workflow.resource_settings.cores and workflow.local_exec:
         sys.exit("--cores 0: no job can start; give --cores 1 or more")
     records.keep()  # what results are made from

@@ -96,7 +96,7 @@ class LogHandler(LogHandlerBase):
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,
             LogEvent.RUN_INFO: self._counted,
-            LogEvent.JOB_INFO: self._begun,
+            LogEvent.JOB_INFO: None if common.dryrun else self._begun,
             LogEvent.JOB_FINISHED: self._finished,
             LogEvent.JOB_ERROR: self._failed,
             LogEvent.GROUP_ERROR: self._group_failed,
@@ -121,8 +121,8 @@ class LogHandler(LogHandlerBase):
                     self.plain_handler.emit(makeLogRecord({"msg": line, "levelno": WARNING}))
             return
         try:
-            if event in self.handlers:
-                self.handlers[event](record)
+            if handle := self.handlers.get(event):
+                handle(record)
         except Exception:  # as all of logging's handlers: a message must not end the run
             self.handleError(record)
 

@@ -11,10 +11,14 @@ import subprocess
 import sys
 import termios
 import time
+from logging import makeLogRecord
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
 
+from snakemake_logger_plugin_synmask import LogHandler
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.workflow import terminal
@@ -174,6 +178,16 @@ def test_a_dry_run_is_a_summary(project):
     assert re.fullmatch(HOURS, lines[-2])
     assert lines[-1].startswith("This was a dry run: nothing was done. -np")
     assert not (project.folder / "results").exists()
+
+
+def test_a_dry_run_keeps_no_jobs():
+    """It never ends one: with each new one, all others would be looked at for trainings."""
+    settings = dict.fromkeys(("stdout", "nocolor", "printshellcmds", "verbose", "debug_dag", "quiet"))
+    job = {"event": LogEvent.JOB_INFO, "jobid": 1, "rule_name": "train", "output": ["a"], "log": []}
+    for dryrun in (True, False):
+        handler = LogHandler(SimpleNamespace(dryrun=dryrun, **settings), None)
+        handler.emit(makeLogRecord(job))
+        assert len(handler.run.running) == (not dryrun)
 
 
 def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
