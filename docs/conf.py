@@ -31,9 +31,8 @@ exclude_patterns = [".*", "site", "data", "build"]
 external_toc_path = "docs/_toc.yml"  # the navigation
 html_extra_path = ["redirect"]  # index.html, which leads to README.html
 
-extensions = ["myst_parser", "sphinx_external_toc", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser", "sphinx_external_toc"]
 myst_heading_anchors = 4  # GitHub's
-myst_fence_as_directive = ["mermaid"]
 html_theme = "furo"
 html_title = "synmask"
 html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx = False

@@ -337,31 +337,23 @@ def minus(value, digits=2):
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def interval(row, digits=2):
-    low, high = (minus(row[end], digits) for end in ("low", "high"))
-    return f"{minus(row['difference'], digits)} [{low}, {high}]"
-
-
 def test_the_registered_part(registered):
     rows, trees = registered
     assert len(trees) == 10
     primary = [(rival, "sacrebleu") for rival in ("transformer", "transformer-mlm", "transformer-wide-small")]
-    table = [f"{interval(rows[one])}{', paper +1.18' * (not n)}" for n, one in enumerate(primary)]
-    table.append(interval(rows["transformer", "perplexity"], 3))
     verdicts = [rows[one]["verdict"] for one in (*primary, ("transformer", "perplexity"))]
     assert verdicts == ["does not hold", "cannot tell", "does not hold", "cannot tell"]
     against_gain = (rows[primary[0]][key] for key in ("p_gain_test_set", "p_gain_seeds"))
     assert max(map(float, against_gain)) < 0.0001
     assert rows[primary[0]]["p"] > LEVEL > rows[primary[2]]["p"]
-    shown = [f"{cell} | {verdict} |" for cell, verdict in zip(table, verdicts, strict=True)]
-    shown += [interval(rows[kind, "f1_words"]) for kind in ("right-branching", "balanced")]
     other = [
         "four systems, ten seeds each, 3,532 test sentences of four sets",
         "The paper's +1.18",
         "(p < 0.0001)",
     ]
     other += ["more than three seeds could tell"]
-    check(text_of("studies/multi30k/README.md", "## The registered part", "## The exploratory"), shown, other)
+    assert min(rows[kind, "f1_words"]["low"] for kind in ("right-branching", "balanced")) > 0
+    check(text_of("studies/multi30k/README.md", "## The registered part", "## The exploratory"), other)
 
     lower, wider = rows[primary[0]], rows[primary[2]]
     ends = " to ".join(minus(lower[end]) for end in ("low", "high"))
@@ -480,7 +472,6 @@ def test_measured_trees_and_heads(runs):
     assert bare == [f"{found['undirected']['grammar-noattention'][4]:.1f}"]
     assert mended == f"{found['undirected']['grammar-mended'][2]:.1f}"
     shown = [seeds for system, seeds in found["directed"].items() if system in HEADED.values()]
-    others = {system: re.sub(", (?=[^,]*$)", " and ", scores) for system, scores in undirected.items()}
     measured = [
         *as_rows(tree_rows(runs)),
         *as_rows(trivial_rows(runs, DE, "")),
@@ -489,25 +480,12 @@ def test_measured_trees_and_heads(runs):
         f"seed 5 without the attention ({directed['grammar-noattention']})",
         f"Undirected, {COUNT[len(bare) + 1]} runs find more than either neighbour: "
         f"seed 5 without the attention ({bare[0]}), and seed 3 of `grammar-mended` ({mended})",
-        f"{COUNT[len(others)].capitalize()} systems outside this table also have runs that find more: "
-        f"`grammar-residual` ({others['grammar-residual']} with seed 1), `mended-layers` ({others['mended-layers']}; "
-        f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}) "
-        f"and `mended-residual` ({others['mended-residual']})",
+        f"{COUNT[len(undirected)].capitalize()} systems outside this table also have runs that find more",
         f"CoreNLP's trees of the same {runs.seeds('grammar', SENTENCES, EN)[0]:,} sentences",
         *as_rows(trivial_rows(runs, EN)),
     ]
     other = ["seeds 1 to 3 (without the parser's attention: 1 to 5)"]
     check(text_of("studies/multi30k/trees.md", "## Measured", "**The published gold trees"), measured, other)
-
-
-def test_trees_in_short(runs):
-    grammar, bare = (runs.seeds(system, f1()) for system in ("grammar", "grammar-noattention"))
-    measured = [
-        f"lies between {min(grammar):.1f} and {max(grammar):.1f} for the grammar's {COUNT[len(grammar)]} seeds, and "
-        f"between {min(bare):.1f} and {max(bare):.1f} for the {COUNT[len(bare)]} seeds without",
-        f"right-branching trees have {runs.trivial('right-branching'):.2f}, balanced ones {runs.trivial('balanced'):.2f}",
-    ]
-    check(text_of("docs/parsing.md", "### Measured", "## Looking at trees"), measured)
 
 
 def test_information_in_the_distances(runs):

@@ -343,16 +343,6 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
         assert len({resources.get(name, {}).get("slurm_partition") for name in members}) == 1, members
 
 
-def test_the_readme_draws_every_rule(project):
-    drawn = re.search(r"```mermaid(.*?)```", (ROOT / "docs/workflow.md").read_text(), re.S)[1]
-    project.config["seeds"] = [1]
-    targets = ("all", "demo-all", "nlu-demo", "glue")
-    graph = project.snakemake("--rulegraph", "mermaid-js", *targets).output
-    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {*targets}
-    assert len(rules) > 30
-    assert rules <= set(re.findall(r"\w+", drawn))
-
-
 def test_unlock_needs_no_texts(project):
     texts = {split: f"mine/{split}.{{language}}" for split in ("train", "valid", "test")}
     project.config["corpora"]["mine"] = {"languages": ["de", "en"], "files": texts}
