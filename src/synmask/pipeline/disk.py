@@ -1,4 +1,4 @@
-"""Bytes on disks: whole files or none, and errors that name the file. What the bytes say is not looked at."""
+"""Bytes on disks: whole files or none, and errors that name the file. It does not read what the bytes say."""
 
 import errno
 import glob
