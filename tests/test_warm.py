@@ -62,3 +62,19 @@ def test_it_dies_with_its_caller(warm, tmp_path):
     while Path("/proc", pid.read_text().strip()).exists():
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-c", "import sys; print(__name__, sys.argv, sys.path[0]); sys.exit(3)", "word"),
+        ("-c", "1 / 0"),
+        ("-m", "json.tool", "nowhere"),
+    ],
+)
+def test_python_says_and_exits_the_same(warm, tmp_path, words):
+    done = [
+        subprocess.run([python, *words], cwd=tmp_path, capture_output=True, text=True)
+        for python in (sys.executable, warm.python)
+    ]
+    assert len({(each.returncode, each.stdout, each.stderr.rpartition("\n  ")[2]) for each in done}) == 1

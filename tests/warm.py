@@ -1,4 +1,4 @@
-"""`snakemake` and `synmask` without their start: a process that has imported what they import forks one for each call.
+"""`snakemake`, `synmask` and `python` without their start: a process that has imported what they import forks one for each call.
 
 Each call is a process of its own, with the caller's words, folder, environment and files. It shares with others the
 modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it.
@@ -11,6 +11,7 @@ import json
 import logging
 import multiprocessing
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -37,17 +38,21 @@ sys.exit(int(server.makefile().read() or 1))
 
 
 class Warm:
-    """The process; `folder` holds both programs, and goes before others in PATH."""
+    """The process; `folder` holds the programs of PROGRAMS, and goes before others in PATH; `python` is the third's file.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("snakemake", "synmask"):
+    It runs under another command, if there are `words` of one.
+    """
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.folder, self.python = folder, folder / "python/python"
+        self.python.parent.mkdir()
+        for name in (*PROGRAMS, "python/python"):
             (folder / name).write_text(CALLER.format(python=sys.executable, socket=str(folder / SOCKET)))
             (folder / name).chmod(0o755)
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
         environment.pop("PYTHONPATH", None)
         self.server = subprocess.Popen(
-            [sys.executable, __file__, folder], env=environment, stdout=subprocess.PIPE
+            [*words, sys.executable, __file__, folder], env=environment, stdout=subprocess.PIPE
         )
         self.server.stdout.readline()  # it listens
 
@@ -114,7 +119,8 @@ def run(
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")
     try:
-        code = importlib.import_module(PROGRAMS[Path(words[0]).name]).main()
+        program = PROGRAMS.get(Path(words[0]).name)
+        code = importlib.import_module(program).main() if program else python(*words[1:])
     except SystemExit as end:
         code = end.code
     except Exception:  # multiprocessing would print it past the hook that words errors
@@ -122,6 +128,16 @@ def run(
         code = 1
     logging.shutdown()  # now that no exception keeps a handler that was never finished
     sys.exit(code)
+
+
+def python(option: str, program: str, *words: str) -> None:
+    """Run `python -c CODE WORDS…` or `python -m MODULE WORDS…`; nothing runs when it ends (`atexit`)."""
+    sys.argv = [option, *words]
+    sys.path.insert(0, "")
+    if option == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
 
 
 if __name__ == "__main__":

@@ -24,10 +24,8 @@ torch.load(sys.argv[1])
 """
 
 
-def last_lines(program, *words):
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
-    )
+def last_lines(program, *words, python=sys.executable):
+    done = subprocess.run([python, "-c", program, *words], capture_output=True, text=True, check=False)
     return done.stderr.splitlines()
 
 

@@ -280,7 +280,7 @@ def workers_of(process):
     return [*map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())]
 
 
-def test_a_second_ctrl_c_ends_at_once():
+def test_a_second_ctrl_c_ends_at_once(warm):
     twice = (
         "import os, signal\n"
         "from synmask.pipeline.training.stopping import Stop\n"
@@ -290,21 +290,21 @@ def test_a_second_ctrl_c_ends_at_once():
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        print(text, flush=True)\n"
     )
-    done = subprocess.run([sys.executable, "-c", twice], capture_output=True, text=True)
+    done = subprocess.run([warm.python, "-c", twice], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "first\n", "synmask: interrupted\n")
 
 
-def launched(line, count):
+def launched(python, line, count):
     """Processes as torchrun starts them."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
     ranks = ({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count)} for rank in range(count))
-    command = [sys.executable, "-m", "synmask.pipeline.cli", *line]
+    command = [python, "-m", "synmask.pipeline.cli", *line]
     kwargs = {"stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env=os.environ | address | rank, **kwargs) for rank in ranks]
 
 
-def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings, begin, attempt):
+def test_two_workers_stop_at_the_same_update(warm, corpus, tmp_path, settings, begin, attempt):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 16}
     one, other = tmp_path / "one", tmp_path / "other"
     for whom in ("the parent alone", "all"):
@@ -321,16 +321,19 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings, begin, 
     assert process.exitcode == 1
     code, output = attempt(words(corpus, one, settings, minutes=1e9, processes=2))
     assert (code, "resuming after update" in output) == (0, True), output
-    for process in launched(words(corpus, other, settings, minutes=1e9), 2):  # as on two machines
+    for process in launched(
+        warm.python, words(corpus, other, settings, minutes=1e9), 2
+    ):  # as on two machines
         output = process.communicate()[1]
         assert process.returncode == 0, output
         assert "resuming" not in output
     assert outcome(corpus, one, settings) == outcome(corpus, other, settings)
 
 
-def test_a_launched_worker_whose_first_one_fails_ends_in_one_line(corpus, tmp_path, settings):
+def test_a_launched_worker_whose_first_one_fails_ends_in_one_line(warm, corpus, tmp_path, settings):
     settings["training"] |= {"batch": {"gpus": 3, "updates": 1, "tokens": 120}}
-    outputs = [process.communicate()[1] for process in launched(words(corpus, tmp_path, settings), 2)]
+    processes = launched(warm.python, words(corpus, tmp_path, settings), 2)
+    outputs = [process.communicate()[1] for process in processes]
     assert "cannot share the 3 batches" in outputs[0]
     assert "another worker has ended, or did not come; see its message" in outputs[1]
     assert [output.count("\n") for output in outputs] == [1, 1]

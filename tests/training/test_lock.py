@@ -2,7 +2,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 
@@ -52,25 +51,24 @@ def test_the_second_is_told_who_holds_it(tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-def hold(folder, without_flock):
+def hold(python, folder, without_flock):
     code = (
         "import sys, time, fcntl; from synmask.pipeline.training import lock; lock.HEARTBEAT_SECONDS = 0.05\n"
         + ("def none(*_): raise OSError(95, 'no locks here')\nfcntl.flock = none\n" if without_flock else "")
-        + f"with lock.locked(__import__('pathlib').Path({str(folder)!r})): print('held', flush=True); time.sleep(60)"
+        + f"with lock.locked(__import__('pathlib').Path({str(folder)!r})): print(__import__('os').getpid(), flush=True); time.sleep(60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    return process
+    process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, text=True)
+    return process, int(process.stdout.readline())
 
 
 @pytest.mark.parametrize("without_flock", [False, True])
-def test_death_opens_it(tmp_path, capfd, monkeypatch, without_flock):
+def test_death_opens_it(warm, tmp_path, capfd, monkeypatch, without_flock):
     """With flock at once; without it, after the time stamp has stood still for a while."""
-    process = hold(tmp_path, without_flock)
+    process, pid = hold(warm.python, tmp_path, without_flock)
     if without_flock:
         monkeypatch.setattr(lock, "_flock", lambda *_: False)
     try:
-        with pytest.raises(TryAgain, match=f"process {process.pid} on"), locked(tmp_path):
+        with pytest.raises(TryAgain, match=f"process {pid} on"), locked(tmp_path):
             pass
     finally:
         process.kill()
@@ -78,7 +76,7 @@ def test_death_opens_it(tmp_path, capfd, monkeypatch, without_flock):
     with locked(tmp_path):
         assert f"process {os.getpid()} on" in (tmp_path / "lock").read_text()
     output = capfd.readouterr().err
-    assert f"process {process.pid} on" in output
+    assert f"process {pid} on" in output
     assert "is gone; taking over" in output
     assert ("watching it" in output) == without_flock
 

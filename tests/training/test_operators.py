@@ -1,7 +1,6 @@
 """Attention, cross-entropy and Adam against those that fairseq and torch bring."""
 
 import subprocess
-import sys
 from argparse import Namespace
 
 import pytest
@@ -138,7 +137,7 @@ def test_fused_adam_makes_fairseqs_updates(decay):
     assert torch.allclose(*ends, atol=1e-6)
 
 
-def test_fused_adam_does_not_load_torch_compile():
+def test_fused_adam_does_not_load_torch_compile(warm):
     code = (
         "import sys, torch; from synmask.pipeline.training.operators import AdamW; "
         "weight = torch.nn.Parameter(torch.ones(3)); weight.grad = weight.data; "
@@ -146,7 +145,7 @@ def test_fused_adam_does_not_load_torch_compile():
         "adam.step(); adam.zero_grad(); adam.load_state_dict(adam.state_dict()); "
         "assert float(weight.sum()) < 3; assert 'torch._dynamo' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([warm.python, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("most", [0.0, 0.5, 100.0])
