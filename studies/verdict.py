@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from synmask.pipeline.config.base import arrow
-from synmask.pipeline.display import pipes
+from synmask.pipeline.display import arrow, pipes
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES

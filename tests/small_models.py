@@ -9,7 +9,8 @@ from argparse import Namespace
 
 import pytest
 
-from synmask.pipeline.config.sections import ModelText, RunSettings
+from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.tokens import ModelText
 
 SETTINGS = {
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
@@ -114,7 +115,7 @@ def all_settings():
 def settings_of(settings):
     """Settings of a system with the guide `name`, with its default options but for those given."""
 
-    from synmask.pipeline.config.guides import GUIDES, option_values, options_from
+    from synmask.pipeline.guidance import GUIDES, option_values, options_from
 
     def make(name, **options):
         whole = option_values(options_from(GUIDES[name], options))
@@ -223,7 +224,7 @@ def drawn(corpus, all_settings):
     """
     import torch
 
-    from synmask.pipeline.config.guides import GUIDES, option_values, options_from
+    from synmask.pipeline.guidance import GUIDES, option_values, options_from
     from synmask.pipeline.training.binarise import read_dictionary
     from synmask.pipeline.translation.model_file import save_model
     from synmask.pipeline.translation.task import GuidedTranslation

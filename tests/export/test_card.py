@@ -11,9 +11,9 @@ import numpy as np
 import yaml
 
 from synmask.guides import grammar
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
 from synmask.pipeline.export.card import model_card
+from synmask.pipeline.guidance import Guidance
 
 HEADER = {"pipeline_tag": "translation", "language": ["de", "en"]}
 
@@ -115,7 +115,7 @@ def test_a_run_that_was_moved_keeps_its_scores_and_takes_no_other_s(tmp_path, mo
 def test_a_card_has_its_words_without_docstrings(tmp_path):
     """As under python -OO."""
     call = (
-        "from pathlib import Path; from synmask.pipeline.config.sections import Guidance; "
+        "from pathlib import Path; from synmask.pipeline.guidance import Guidance; "
         "from synmask.pipeline.export.card import model_card; "
         f"print(model_card(Path({str(tmp_path / 'a.pt')!r}), {{}}, Guidance(guide='grammar'), '', []))"
     )

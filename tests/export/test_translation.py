@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from synmask.pipeline.config.sections import Decoding, Guidance
+from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.code import guided, write_folder
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import searched
 from synmask.pipeline.translation.fsmt import export_translation

@@ -21,11 +21,10 @@ from synmask.pipeline import languages
 from synmask.pipeline.cli import main
 from synmask.pipeline.cli.plan import Row
 from synmask.pipeline.cli.plan import lines as plan_lines
-from synmask.pipeline.config.base import arrow
-from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.sections import Guidance
-from synmask.pipeline.display import aligned
+from synmask.pipeline.display import aligned, arrow
 from synmask.pipeline.export.card import model_card
+from synmask.pipeline.guidance import Guidance
+from synmask.pipeline.published import Published
 from synmask.pipeline.reporting import figures
 from synmask.pipeline.reporting.cells import ScoreOptions, frame_of
 from synmask.pipeline.reporting.layout import Note, Table, escape, html_blocks, read_tables, write_tables

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.reporting.cells import frame_of, marked, text_of
 from synmask.pipeline.reporting.layout import (

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import write_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.files import json_text, writing
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import checksums, names, record
 from synmask.pipeline.reporting.contrasts import Runs
 from synmask.pipeline.reporting.tables import _counts

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bf16_products import ProductsInBf16
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.cpu import bf16
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.continued import ContrastiveRoberta
 from synmask.pipeline.roberta.labelled import task_loss
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta

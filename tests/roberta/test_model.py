@@ -22,9 +22,9 @@ from small_models import folder_of, of_our_modules, slow_modules
 from synmask.options.grammar import GrammarOptions
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.errors import TryAgain, UserError
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.encode import encode_examples, joined
 from synmask.pipeline.roberta.encode_text import encode_text
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded

@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings, GenerateTask
-from synmask.pipeline.config.guides import GUIDES, option_values, options_from
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.task_sentences import write_sentences
 from synmask.pipeline.corpora.tasks import read_task, write_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.guidance import GUIDES, Guidance, option_values, options_from
 from synmask.pipeline.roberta.encode import annotate_task, encode_examples
 from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.labelled import batched

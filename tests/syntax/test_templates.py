@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
+from synmask.pipeline.guidance import TemplateCut
 from synmask.pipeline.syntax.templates import frontier, template, template_file
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 

@@ -10,13 +10,14 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from synmask.pipeline import languages
-from synmask.pipeline.config.sections import Corpus, Tokens
+from synmask.pipeline.config.sections import Corpus
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import parallel
 from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.moses import ABBREVIATIONS
 from synmask.pipeline.text.tokenise import tokenise, tokenise_file
+from synmask.pipeline.tokens import Tokens
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
 PERL = [

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from small_models import fit, model_text, typed
-from synmask.pipeline.config.guides import GUIDES, option_values
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.guidance import GUIDES, option_values
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file

@@ -9,11 +9,11 @@ import torch
 from fairseq.modules import FairseqDropout, MultiheadAttention
 
 from small_models import count_parameters, fit, model_text, typed
-from synmask.pipeline.config.guides import TemplatesOptions, option_values
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines
+from synmask.pipeline.guidance import TemplatesOptions, option_values
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.criterion import MixedLoss

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from small_models import fit, folder_of, model_text, typed
-from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding, Training
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.provenance import commit
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import epoch_model, trained

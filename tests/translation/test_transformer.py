@@ -8,8 +8,8 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
 from small_models import of_our_modules, slow_modules, typed
-from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 

@@ -6,8 +6,9 @@ import torch
 
 from small_models import fit, typed
 from synmask.pipeline.cli.translate import translate
-from synmask.pipeline.config.sections import Decoding, ModelText
+from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model, save_model

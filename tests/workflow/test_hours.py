@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.benchmarks import WeightsSource
-from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.runs import Pretraining, Run, Tuning
 from synmask.pipeline.workflow.hours import MULTIPLIED, REFERENCE, Clock, Hours, total
 

@@ -203,7 +203,7 @@ EDITS = {
     "a new corpus, in no experiment": new_corpus,
     "a new table of an experiment's runs": new_table,
     "a new page, not asked for": new_page,
-    "a new key of corpora, with a default": new_key('    pairs: dict[base.Split, Pairs] = key("how many there must be: a number, or [least, most]", {})'),
+    "a new key of corpora, with a default": new_key('    pairs: dict[Split, Pairs] = key("how many there must be: a number, or [least, most]", {})'),
     "a new key of `decoding`, with a default": new_key('    max_tokens: base.Count = key("source tokens per batch", 8000)'),
     "your own text, newer, the same bytes": own_file("train.de", seconds=60),
     "your own text, older, other bytes": own_file("train.de", "andere Wörter\n" * 40, seconds=-60),

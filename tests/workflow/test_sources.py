@@ -19,14 +19,11 @@ from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.normalise import normalise_python, normalise_text
 from synmask.pipeline.workflow.sources import (
     BY_NAME,
-    COUNTED,
     IGNORED,
     OPTIONAL,
     ROOT,
-    definitions,
     digest,
     imports,
     is_ignored,
@@ -36,7 +33,6 @@ from synmask.pipeline.workflow.sources import (
 
 PROJECT = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(PROJECT) for path in (PROJECT / ROOT).rglob("*.py"))
-MUTATED = ("text", "subwords", "score-run", "parseval")
 
 
 @pytest.fixture(autouse=True)
@@ -53,10 +49,6 @@ def behind(jobs, verb, **wildcards):
     """Source files of a job without folder and ending, such as translation/train; others as they are."""
     files = sources(verb, jobs(Wildcards(fromdict=wildcards)).optional_modules())
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
-
-
-def of(text):
-    return normalise_python(ast.parse(text), is_ignored, {"verb"})
 
 
 def rules():
@@ -110,109 +102,6 @@ def test_a_digest_changes_with_the_code_of_its_sources_alone(copied):
     file.write_text(text + "CHANGED = 1\n")
     assert copied("train") != train
     assert copied("score-run") == score
-
-
-@pytest.mark.parametrize("file", FILES, ids=str)
-def test_words_and_layout_are_no_code(file):
-    """Of each file: `ast.unparse` writes it without comments and in another layout."""
-    tree = ast.parse(file.read_text())
-    before = of(file.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-            node.body[0].value.value += " And more."
-        if isinstance(node, ast.arg) and node.annotation:
-            node.annotation = ast.Name("object")
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            reworded = [
-                isinstance(word, ast.Constant) and isinstance(word.value, str) for word in node.exc.args
-            ]
-            node.exc.args = [
-                ast.Constant("reworded") if other else word
-                for word, other in zip(node.exc.args, reworded, strict=True)
-            ]
-    assert of(ast.unparse(tree)) == before
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ('"""Doc."""\nx = 1', "x = 1  # a comment"),
-        ("def f(a: int) -> str:\n    return a", "def f(a):\n    return (\n        a\n    )"),
-        ("x: int = 1", "x = 1"),
-        ("from typing import Any\nx = 1", "x = 1"),
-        ("from synmask.pipeline.errors import TryAgain, UserError", "from synmask.pipeline.errors import UserError"),
-        ("if TYPE_CHECKING:\n    import pandas\nx = 1", "x = 1"),
-        ('def f(x):\n    raise UserError(f"{x}: bad")', 'def f(x):\n    raise UserError("no")'),
-        ('def f(x):\n    why = f"bad {x}"\n    raise E(f"{why}!")', 'def f(x):\n    raise E("bad")'),
-        ('def f(x):\n    why = "a" if x else "b"\n    raise E(f"{why}!")', 'def f(x):\n    why = "c" if x else "d"\n    raise E(f"{why}!")'),
-        ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "other words", gt=0)'),
-        ('print("one", file=sys.stderr)', 'print(f"another {1}", file=sys.stderr)'),
-        ("class A(E):\n    pass", 'class A(E):\n    """An error."""'),
-        ("if TYPE_CHECKING:\n    x = 1\nelse:\n    y = 2", "y = 2"),
-        ("def f(a: int): pass\ndef verb(a: int): pass", "def f(a: str): pass\ndef verb(a: int): pass"),
-    ],
-)  # fmt: skip
-def test_what_is_equal(one, other):
-    assert of(one) == of(other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("x = 1", "x = 2"),
-        ("x = a + b", "x = a - b"),
-        ("x = 'a'", "x = 'b'"),
-        ("x = f'{a}'", "x = f'{a!r}'"),
-        ("from synmask.pipeline.cpu.bf16 import lacking as a", "from synmask.pipeline.cpu.bf16 import product as a"),
-        ("def f(a, b=1): return a", "def f(a, b=2): return a"),
-        ("print('one')", "print('two')"),
-        ("class A:\n    x: ClassVar[int] = 1", "class A:\n    x: int = 1"),
-        ('class A:\n    x: "ClassVar[int]" = 1', 'class A:\n    x: "int" = 1'),
-        ("class A(BaseModel):\n    x: int", "class A(BaseModel):\n    x: float"),
-        ("def verb(*, a: int): pass", "def verb(*, a: float): pass"),
-        ("from synmask.pipeline.files import read_json as read", "from synmask.pipeline.files import read_lines as read"),
-        ("import synmask.pipeline.files as x", "import synmask.pipeline.stamps as x"),
-        ("if TYPE_CHECKING:\n    pass\nelse:\n    x = 1", "if TYPE_CHECKING:\n    pass\nelse:\n    x = 2"),
-        ("class A:\n    x: int\n    y: int", "class A:\n    y: int\n    x: int"),
-        ('class A:\n    x: int = option(1, "one", gt=0)', 'class A:\n    x: int = option(1, "one", gt=1)'),
-        ('class A:\n    x: int = option(1, "one")', 'class A:\n    x: int = option(2, "one")'),
-        ('def f(x):\n    y = "a" if x else "b"\n    return y', 'def f(x):\n    y = "a" if x else "c"\n    return y'),
-        ("def f():\n    global x\n    x = 'a'", "def f():\n    global x\n    x = 'b'"),
-        ("def f():\n    class A:\n        x = 'a'\n    return A", "def f():\n    class A:\n        x = 'b'\n    return A"),
-        ("raise E(1)", "raise E(2)"),
-        ("x = None", "x = True"),
-        ("f(*a)", "f(**a)"),
-        ("x = -1", "x = 1"),
-    ],
-)  # fmt: skip
-def test_what_is_different(one, other):
-    assert of(one) != of(other)
-
-
-def test_comments_and_layout_of_other_languages_are_no_code():
-    one = normalise_text(
-        '#include <a>\n#define X 1\nint f(int a) { return a+1; } // one\nauto s = "a // b";\n', ".cpp"
-    )
-    other = (
-        '#include <a>\n#define X 1\n/* two\n*/ int f( int a )\n{\n  return a + 1;\n}\nauto s = "a // b";\n'
-    )
-    assert normalise_text(other, ".cpp") == one
-    assert normalise_text(other.replace("a + 1", "a - 1"), ".cpp") != one
-    assert normalise_text(other.replace("a // b", "a // c"), ".cpp") != one
-    assert normalise_text(other.replace("X 1\n", "X 1 "), ".cpp") != one  # a directive ends with its line
-    assert normalise_text("a\n", ".txt") != normalise_text("a\n\n", ".txt")
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("// note \\\nx = 1;\n", "// note\nx = 1;\n"),  # the first comments the second line out
-        ("  #define X 1\nint a;\n", "  #define X 1 int a;\n"),
-        ("#if A\n  # define X \\\n 1\n#endif\n", "#if A\n  # define X\n 1\n#endif\n"),
-    ],
-)
-def test_lines_that_end_in_a_backslash_and_indented_directives_count(one, other):
-    assert normalise_text(one, ".cpp") != normalise_text(other, ".cpp")
 
 
 @pytest.mark.parametrize(
@@ -273,145 +162,117 @@ def test_types_that_check_values_stand_where_they_are_used():
                 assert not used & imported, file
 
 
-def test_no_raw_strings_in_cpp():
-    """normalise.TOKEN does not know them."""
-    assert not [path for path in ROOT.rglob("*.cpp") if 'R"' in path.read_text()]
-
-
 OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
              ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
              ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.BitOr: ast.BitAnd}  # fmt: skip
 
 
-def places(node):
-    """Numbers and operators below a node as (node, name of the part, place in it), but in types and in words."""
-    if isinstance(node, ast.Raise | ast.JoinedStr) or (
-        isinstance(node, ast.Expr) and "stderr" in ast.unparse(node)
-    ):
+def computing(node):
+    """A node and those below it, without types and words."""
+    if isinstance(node, ast.Raise | ast.JoinedStr):
         return
+    if isinstance(node, ast.Expr) and "stderr" in ast.unparse(node):
+        return
+    yield node
     for name, part in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "bases"):
+        children = part if isinstance(part, list) else [part]
+        for child, following in zip(children, [*children[1:], None], strict=False):
+            is_word = isinstance(child, ast.Assign) and isinstance(following, ast.Raise)
+            is_type = name in ("annotation", "returns", "decorator_list", "bases")
+            if isinstance(child, ast.AST) and not is_word and not is_type:
+                yield from computing(child)
+
+
+def edited(tree, draw, *, flow=False):
+    """Edit a number or an operator below, with `flow` also a condition or what is returned; whether one is there."""
+    nodes = [*computing(tree)]
+    for node in draw.sample(nodes, len(nodes)):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            node.value = 2 * node.value + 1
+        elif type(getattr(node, "op", None)) in OPERATORS:
+            node.op = OPERATORS[type(node.op)]()
+        elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
+            node.ops[0] = OPERATORS[type(node.ops[0])]()
+        elif flow and isinstance(node, ast.If | ast.IfExp):
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+        elif flow and isinstance(node, ast.Return) and node.value:
+            node.value = ast.Constant(None)
+        else:
             continue
-        parts = part if isinstance(part, list) else [part]
-        for place, one in enumerate(parts):
-            following = parts[place + 1] if place + 1 < len(parts) else None
-            if isinstance(one, ast.Assign) and isinstance(following, ast.Raise):
-                continue  # a word of that error
-            number = isinstance(one, ast.Constant) and type(one.value) in (int, float)
-            if number or type(one) in OPERATORS:
-                yield node, name, place if isinstance(part, list) else None
-            elif isinstance(one, ast.AST):
-                yield from places(one)
+        return True
+    return False
 
 
-def mutated(tree, seed):
-    """A syntax tree with another number or operator somewhere, and the place; None if it has neither."""
-    tree = copy.deepcopy(tree)
-    found = [*places(tree)]
-    if not found:
-        return None
-    node, name, place = random.Random(seed).choice(found)
-    old = getattr(node, name) if place is None else getattr(node, name)[place]
-    new = ast.Constant(2 * old.value + 1) if isinstance(old, ast.Constant) else OPERATORS[type(old)]()
-    if place is None:
-        setattr(node, name, new)
-    else:
-        getattr(node, name)[place] = new
-    return tree, f"{ast.unparse(node)}"
-
-
-@pytest.mark.parametrize("verb", MUTATED)
+@pytest.mark.parametrize("verb", ["text", "subwords", "score-run", "parseval"])
 def test_another_number_or_operator_in_any_source_is_another_step(verb, copied):
     seed = random.randrange(10**6)
-    before = copied(verb)
-    changed = 0
-    partly = {str(path_of(module)) for module in COUNTED}  # most of these cannot change a result
-    for file in map(Path, sorted({*sources(verb)} - partly)):
+    before, changed = copied(verb), 0
+    for file in map(Path, sources(verb)):
         text = file.read_text()
-        if found := mutated(ast.parse(text), seed):
-            file.write_text(ast.unparse(found[0]))
-            assert copied(verb) != before, f"{file}, seed {seed}: {found[1]}"
+        if edited(tree := ast.parse(text), random.Random(seed)):
+            file.write_text(ast.unparse(tree))
+            assert copied(verb) != before, f"{file}, seed {seed}: {ast.unparse(tree)}"
             file.write_text(text)
             changed += 1
-    print(f"{verb}: {changed} files with another number or operator, seed {seed}")
     assert changed >= 2
     assert copied(verb) == before
-
-
-MOST_FILES = {
-    "`text`": 14,
-    "`subwords`": 11,
-    "`train` (transformer)": 36,
-    "`train` (grammar)": 45,
-    "`decode`": 38,
-    "`score-run`": 12,
-    "`table`": 20,
-}
 
 
 def test_few_files_stand_behind_a_step_as_many_as_the_page_says(jobs):
     page = (PROJECT / "docs/workflow.md").read_text().partition("Files behind a step:")[2]
     names, _, counts = ([cell.strip() for cell in row.split("|")[1:-1]] for row in page.split("\n")[2:5])
-    assert names == [*MOST_FILES]
+    assert len(names) > 5
     for name, count in zip(names, map(int, counts), strict=True):
         verb, system = re.fullmatch(r"`([\w-]+)`(?: \((\w+)\))?", name).groups()
         wildcards = {"corpus": "demo", "language": "de"} | ({"system": system} if system else {})
-        assert len(behind(jobs, verb, **wildcards)) == count <= MOST_FILES[name], name
+        assert len(behind(jobs, verb, **wildcards)) == count, name
 
 
 def test_what_does_not_count_is_there_and_computes_nothing():
-    rooms = (
-        "evaluation",
-        "text",
-        "syntax",
-        "reporting",
+    """It imports none of the rooms that compute, but what plans and starts these."""
+    rooms = {
         "corpora",
-        "search",
-        "translation",
-        "roberta",
+        "evaluation",
         "export",
-    )
+        "reporting",
+        "roberta",
+        "search",
+        "syntax",
+        "text",
+        "translation",
+    }
     for name, reason in IGNORED.items():
         assert reason
         assert not {*name.split(".")} & {*rooms, "guides", "options", "induction"}, name
-        files = [path_of(name)]
-        if files[0].name == "__init__.py":
-            files = sorted(files[0].parent.rglob("*.py"))
-        if name.rpartition(".")[2] in ("cli", "workflow"):
-            continue  # they plan and start what the rooms do
-        for file in files:
-            found = re.findall(r"^from synmask\.pipeline\.(\w+)", file.read_text(), re.M)
-            assert not {*found} & {*rooms}, file
-
-
-def test_what_counts_of_ignored_modules_is_there():
-    for module, names in COUNTED.items():
-        assert is_ignored(module)
-        assert names <= {name for name, _ in definitions(ast.parse(path_of(module).read_text()).body)}, module
+        path = path_of(name)
+        for file in path.parent.rglob("*.py") if path.name == "__init__.py" else [path]:
+            used = {*re.findall(r"^from synmask\.pipeline\.(\w+)", file.read_text(), re.M)}
+            assert name.endswith((".cli", ".workflow")) or not used & rooms, file
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "changed"),
     [
-        ("config/sections", "return self.guide_options.mixes(", "return not self.guide_options.mixes(", {"train", "average"}),
-        ("config/sections", "return self.tokeniser[language]", "return 'none'", {"text", "train", "average"}),
+        ("guidance", "return self.guide_options.mixes(", "return not self.guide_options.mixes(", {"train", "average"}),
+        ("guidance", "how syntax guides attention", "other words", set()),
+        ("tokens", "return self.tokeniser[language]", "return 'none'", {"text", "average"}),
         ("config/sections", "the size of an update", "other words", set()),
         ("files", 'removesuffix("\\r")', 'rstrip()', {"text", "train", "average", "score-run", "table"}),
         ("disk", "fsync(", "fdatasync(", set()),
-        ("runs", 'AVERAGE = "average"', 'AVERAGE = "mean"', {"table"}),
-        ("config/published", 'split(" ± ")[0]', 'split(" ± ")[-1]', {"table"}),
-        ("config/base", 'TESTED = ("sacrebleu", ', "TESTED = (", {"table"}),
+        ("display", '"→".join(', '"-".join(', {"table"}),
+        ("tasks", 'AVERAGE = "average"', 'AVERAGE = "mean"', {"table"}),
+        ("published", 'split(" ± ")[0]', 'split(" ± ")[-1]', {"table"}),
+        ("metric_names", 'TESTED = ("sacrebleu", ', "TESTED = (", {"table"}),
     ],
 )  # fmt: skip
-def test_what_computes_in_ignored_modules_counts(copied, file, old, new, changed):
+def test_an_edit_counts_where_its_module_is_imported(copied, file, old, new, changed):
     verbs = ("text", "train", "average", "score-run", "table")
     before = {verb: copied(verb) for verb in verbs}
     path = Path(ROOT, f"pipeline/{file}.py")
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    assert {verb for verb in verbs if copied(verb) != before[verb]} >= changed
-    assert changed or all(copied(verb) == before[verb] for verb in verbs)
+    assert {verb for verb in verbs if copied(verb) != before[verb]} == changed
 
 
 def test_what_only_some_jobs_use_is_imported_where_it_should_be():
@@ -528,6 +389,7 @@ def test_the_code_of_a_metric_of_the_users_counts(tmp_path, monkeypatch, jobs):
     def now(code, metric="counted.f"):
         (tmp_path / "counted.py").write_text(code)
         workflow.sources.checksum.cache_clear()
+        workflow.sources._read.cache_clear()
         return jobs(Wildcards(fromdict={"metric": metric})).function()
 
     first = now("def f(h, r, s):\n    return [1]\n")
@@ -538,27 +400,6 @@ def test_the_code_of_a_metric_of_the_users_counts(tmp_path, monkeypatch, jobs):
 
 
 NOTES = {"code", "command", "commit", "run", "sha256", "training", "versions"}  # of a record: no results
-EDITED_STEP = "score-run"
-
-
-def edited(function, draw):
-    """Edit a function somewhere: a number, an operator, a condition, or what it returns; False: nothing fits."""
-    nodes = [*ast.walk(function)]
-    for node in draw.sample(nodes, len(nodes)):
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            node.value = 2 * node.value + 1
-        elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OPERATORS:
-            node.op = OPERATORS[type(node.op)]()
-        elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
-            node.ops[0] = OPERATORS[type(node.ops[0])]()
-        elif isinstance(node, ast.If | ast.IfExp):
-            node.test = ast.UnaryOp(ast.Not(), node.test)
-        elif isinstance(node, ast.Return) and node.value:
-            node.value = ast.Constant(None)
-        else:
-            continue
-        return True
-    return False
 
 
 def results_in(folder):
@@ -572,23 +413,31 @@ def _result(path):
     return path.read_bytes()
 
 
-def harmless(entered):
-    """Of the functions that a step entered those that do not count, by their files below ROOT."""
+def ignored(entered):
+    """Of the functions that a step entered those of modules in `IGNORED`, by their files below ROOT."""
     for file, name, _ in entered:
         file = Path(file.rpartition(f"{ROOT}/")[2])
-        module = ".".join((ROOT.name, *file.with_suffix("").parts))
-        if is_ignored(module) and name not in COUNTED.get(module, ()) and "config" not in file.parts:
+        if is_ignored(".".join((ROOT.name, *file.with_suffix("").parts))):
             yield file, name
 
 
+def function_in(tree, name):
+    for part in name.split("."):
+        tree = next((node for node in tree.body if getattr(node, "name", None) == part), None)
+        if tree is None:  # a lambda
+            return None
+    return tree
+
+
 @pytest.mark.xdist_group("demo")
-def test_an_edit_of_an_ignored_function_leaves_a_steps_result(built, tmp_path):
+@pytest.mark.parametrize("verb", ["score-run"])
+def test_an_edit_of_an_ignored_function_leaves_a_steps_result(built, tmp_path, verb):
     """The step fails, or gives the same."""
     project = copy.copy(built)
     project.folder = tmp_path / "copy"
     shutil.copytree(built.folder, project.folder, ignore=shutil.ignore_patterns(".snakemake"))
     traces = (json.loads(path.read_text()) for path in sorted(built.loaded.iterdir()))
-    step = next(trace for trace in traces if trace["words"][1] == EDITED_STEP)
+    step = next(trace for trace in traces if trace["words"][1] == verb)
     before, environment = results_in(project.folder), project.environment(warm=True)
     del environment["SYNMASK_LOADED"]
     command = ["synmask", *step["words"][1:]]
@@ -596,12 +445,11 @@ def test_an_edit_of_an_ignored_function_leaves_a_steps_result(built, tmp_path):
     subprocess.run(command, check=True, **kwargs)
     assert results_in(project.folder) == before
     draw = random.Random(1)
-    for file, name in sorted({*harmless(step["entered"])}):
+    for file, name in sorted({*ignored(step["entered"])}):
         path = project.folder / ROOT / file
         text = path.read_text()
-        tree = ast.parse(text)
-        function = next((node for other, node in definitions(tree.body) if other == name), None)
-        if function and edited(function, draw):
+        function = function_in(tree := ast.parse(text), name)
+        if function and edited(function, draw, flow=True):
             path.write_text(ast.unparse(tree))
             with suppress(subprocess.TimeoutExpired):  # it waits for ever, which gives no other result either
                 subprocess.run(command, check=False, timeout=20, **kwargs)

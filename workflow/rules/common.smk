@@ -8,7 +8,8 @@ from functools import partial
 from synmask.pipeline.config.base import FUNCTION, merge
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
-from synmask.pipeline.config.sections import DEMO_LANGUAGES, SPLITS
+from synmask.pipeline.config.sections import DEMO_LANGUAGES
+from synmask.pipeline.files import SPLITS
 from synmask.pipeline.config.yaml_source import of_command_line
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE

@@ -6,7 +6,7 @@ They check values, and explain the options that several verbs share.
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,7 +17,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed, looks
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.errors import UserError
 from synmask.pipeline.gpus import lease
 
 T = TypeVar("T")
@@ -124,27 +123,3 @@ def on_gpus(function: Callable[..., T]) -> Callable[..., T]:
     leasing.__signature__ = shown.replace(parameters=[*shown.parameters.values(), option])
     leasing.__annotations__ = function.__annotations__ | {"gpus": Gpus}
     return leasing
-
-
-def together(**lists: Sequence) -> list[tuple]:
-    """Zip options that must have the same number of values.
-
-    Raises:
-        UserError: the numbers of values differ.
-    """
-    if len({*map(len, lists.values())}) > 1:
-        counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
-        raise UserError(f"these options need equally many values: {counts}")
-    return [*zip(*lists.values(), strict=True)]
-
-
-def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """System → label.
-
-    Raises:
-        UserError: one of `systems` has no label.
-    """
-    named = dict(labels)
-    if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
-        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
-    return named

@@ -6,6 +6,8 @@ from unicodedata import bidirectional
 
 from rich.cells import cell_len
 
+from synmask.pipeline.languages import DIRECTION, sides
+
 
 def shown(text: str) -> str:
     """A text of a user's file as pages, SVG files and terminals can show it: control characters and the like,
@@ -76,3 +78,10 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _at_the_right(text: str, width: int) -> str:
     return " " * (width - cell_len(text)) + text
+
+
+def arrow(direction: str) -> str:
+    """A direction for readers: "de-en" becomes "De→En", "pt-BR-en" "Pt-BR→En"; others stay as they are."""
+    if not re.fullmatch(DIRECTION, direction):
+        return direction
+    return "→".join(language[0].upper() + language[1:] for language in sides(direction))

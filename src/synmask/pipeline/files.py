@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 from synmask.pipeline.disk import PatientFile, all_renamed, named_reads, open_to_read, unpacked
 from synmask.pipeline.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Split = Literal["train", "valid", "test"]  # of a corpus: the stems of its files
+SPLITS = get_args(Split)
 
 
 @contextmanager
@@ -195,3 +198,26 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
     if lacking := [column for column in columns if column not in rows]:
         raise UserError(f"{path}: no column {', '.join(lacking)}; {advice}")
     return rows
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one mapping with dotted keys."""
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{name}.")
+        else:
+            values[prefix + name] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def together(**lists: Sequence) -> list[tuple]:
+    """Zip lists of files, and of what belongs to each: options that must have the same number of values.
+
+    Raises:
+        UserError: the numbers of values differ.
+    """
+    if len({*map(len, lists.values())}) > 1:
+        counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
+        raise UserError(f"these options need equally many values: {counts}")
+    return [*zip(*lists.values(), strict=True)]

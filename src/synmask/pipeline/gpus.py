@@ -114,8 +114,3 @@ def _folder() -> Path:
     if folder.lstat().st_uid != os.getuid():
         raise UserError(f"{folder}: belongs to another user; remove it or set TMPDIR to another folder")
     return folder
-
-
-def workers(batches: int, gpus: int) -> int:
-    """The most data-parallel workers, one per GPU, that share an update's `batches` evenly; at least one."""
-    return max(number for number in range(1, max(gpus, 1) + 1) if batches % number == 0)

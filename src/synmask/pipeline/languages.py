@@ -1,5 +1,6 @@
 """Language codes (ISO 639, or tags such as zh-Hant and pt_BR), and which of them are the same language."""
 
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -109,3 +110,9 @@ def name(code: str) -> str:
 def note(words: str) -> None:
     """Print a note on stderr, once."""
     print(f"note: {words}", file=sys.stderr)
+
+
+def sides(direction: str) -> tuple[str, str]:
+    """Source and target: "de-en" → ("de", "en"), "pt-BR-zh-Hant" → ("pt-BR", "zh-Hant")."""
+    source, target = re.split("-(?=[a-z])", direction)
+    return source, target

@@ -7,19 +7,20 @@ downloads are filters over the lists of this module.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Annotated, Any, ClassVar, NotRequired, get_args
+from typing import Annotated, ClassVar, NotRequired, get_args
 
 from pydantic import AfterValidator, ConfigDict
 from typing_extensions import TypedDict
 
-from synmask.pipeline.config.base import Parsing, sides
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.languages import sides
+from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, filled
+from synmask.pipeline.tasks import AVERAGE
 
-AVERAGE = "average"  # the column of a benchmark's table that has no runs of its own
 SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
 
 
@@ -154,27 +155,6 @@ def _with_part(column: Column) -> Column:
 
 
 Columns = list[Annotated[Column, AfterValidator(_with_part)]]
-
-
-def expected_runs(columns: Iterable[Column], labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Every run that a table asks for, in its order, with the label of its row and the group of its column.
-
-    Args:
-        labels: system → label, in the order of the rows.
-    """
-    return [
-        {
-            "corpus": column["corpus"],
-            "direction": column["column"],
-            "system": system,
-            "seed": seed,
-            "label": label,
-            "group": column["group"],
-        }
-        for column in columns
-        for system, label in labels.items()
-        for seed in column["runs"].get(system, ())
-    ]
 
 
 # ---- of a target -------------------------------------------------------------------------------------------

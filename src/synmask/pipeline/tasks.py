@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from synmask.pipeline.errors import UserError
 
+TASK_LANGUAGE = "en"  # the language of GLUE and of the demo's tasks
+AVERAGE = "average"  # the column of a table that has no runs of its own
 BINARY = ("0", "1")
 INFERENCE = ("entailment", "neutral", "contradiction")
 ANSWER = ("entailment", "not_entailment")

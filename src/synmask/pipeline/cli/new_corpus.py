@@ -16,10 +16,10 @@ from synmask.pipeline import languages as codes
 from synmask.pipeline.cli.plan import SAMPLED, fates_of, sample
 from synmask.pipeline.config.base import EXTERNAL, Language, Name
 from synmask.pipeline.config.loading import laid_over
-from synmask.pipeline.config.sections import SPLITS, Text
+from synmask.pipeline.config.sections import Text
 from synmask.pipeline.corpora.bilingual import Pair, read_tmx, read_tsv
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_pairs
+from synmask.pipeline.files import SPLITS, all_writing, read_pairs
 
 Reader = Callable[[], Iterable[Pair]]
 LEAST = 500  # different pairs of a text that is split; valid and test get a tenth each

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.loading import check_named, inherit, laid_over, origin
-from synmask.pipeline.config.schema import Config, as_json, flat
+from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import flat
 from synmask.pipeline.languages import default_tokeniser, note
 from synmask.pipeline.workflow.terminal import similar
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.pipeline.arguments import CountOption
-from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import check_named, laid_over, tokeniser_jars
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
+from synmask.pipeline.languages import sides
 from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 

@@ -19,24 +19,12 @@ from pydantic import (
 )
 
 from synmask.pipeline import languages
-from synmask.pipeline.languages import DIRECTION, LANGUAGE
+from synmask.pipeline.languages import DIRECTION, LANGUAGE, sides
+from synmask.pipeline.metric_names import Cost, Parsing, Translation, Validation
 
 T = TypeVar("T", bound=Hashable)
 
 MAX_CHARACTERS = 1000  # characters of a title, label or path
-
-
-def sides(direction: str) -> tuple[str, str]:
-    """Source and target: "de-en" → ("de", "en"), "pt-BR-zh-Hant" → ("pt-BR", "zh-Hant")."""
-    source, target = re.split("-(?=[a-z])", direction)
-    return source, target
-
-
-def arrow(direction: str) -> str:
-    """A direction for readers: "de-en" becomes "De→En", "pt-BR-en" "Pt-BR→En"; others stay as they are."""
-    if not re.fullmatch(DIRECTION, direction):
-        return direction
-    return "→".join(language[0].upper() + language[1:] for language in sides(direction))
 
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
@@ -188,7 +176,6 @@ Direction = Annotated[
     matching(DIRECTION, "two language codes and a hyphen, such as de-en"),
     AfterValidator(_two_languages),
 ]
-Split = Literal["train", "valid", "test"]
 Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.pipeline.corpora each
 FileName = Annotated[
     str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -")
@@ -199,21 +186,11 @@ ONLY = {"stanford": "zh", "juman": "ja", "mecab": "ja"}  # tokenisers of one lan
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 EXTERNAL = (*WITH_JARS, "juman")  # tokenisers that are external programs
 SEGMENTERS = (*EXTERNAL, "mecab", "icu")  # those of text/segment.py
-Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
-Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
-Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
-Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
 FUNCTION = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
 Function = Annotated[str, matching(FUNCTION, "a function of yours by its dotted name, such as mine.length")]
 Measured = Literal["ter"] | Function  # of the test set, where a table asks for it
 # GLUE's has published numbers only
 Metric = Literal[Translation, "ter", Validation, Parsing, Cost, "glue"] | Function
-TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # tables test these and `Measured` ones against the baseline
-
-
-def is_measured(metric: str) -> bool:
-    """Whether a metric is `Measured`."""
-    return metric == "ter" or "." in metric
 
 
 class Fault(ValueError):

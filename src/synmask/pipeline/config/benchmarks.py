@@ -6,14 +6,17 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.guides import ROBERTAS
-from synmask.pipeline.config.sections import Batch, Guidance, Resources
+from synmask.pipeline.config.sections import Batch, Resources
+from synmask.pipeline.guidance import GUIDES, Guidance
 from synmask.pipeline.tasks import GENERATED, GLUE, TASKS
 
 BASELINES = {
     "majority": "Majority",
     "bag-of-words": "Bag of words",
 }  # trivial ones, by name: nothing is trained
+
+_PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
+ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages
 
 Least3 = Annotated[int, Field(ge=3, lt=2**63), base.NUMBER]  # <s>, a token, </s>
 

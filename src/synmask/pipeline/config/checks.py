@@ -6,16 +6,17 @@ from importlib.util import find_spec
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Fault, at, check_known, looks, sides
-from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.base import Fault, at, check_known, looks
+from synmask.pipeline.config.benchmarks import BASELINES, ROBERTAS
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.config.guides import ROBERTAS, options_from
-from synmask.pipeline.config.published import Published, label_of
-from synmask.pipeline.config.schema import TASK_LANGUAGE, Config
+from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
-from synmask.pipeline.languages import known_as
+from synmask.pipeline.guidance import options_from
+from synmask.pipeline.languages import known_as, sides
+from synmask.pipeline.published import Published
+from synmask.pipeline.tasks import TASK_LANGUAGE
 
 # Rows of tables and figures that are not systems.
 FIXED_ROWS = (
@@ -259,3 +260,8 @@ def _check_checksums(config: Config) -> None:
             files = DataFiles(config).origins.get(entry.download if section == "corpora" else name, {})
             for file in entry.sha256:
                 check_known((section, name, "sha256", file), "download", file, files)
+
+
+def label_of(config: Config, published: Published, system: str) -> str:
+    """The label of a system that runs, or that only papers report."""
+    return config.label(system) if system in config.systems else published.systems[system].label

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.sections import SPLITS
+from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
 from synmask.pipeline.tasks import TASKS

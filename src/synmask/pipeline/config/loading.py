@@ -10,11 +10,11 @@ from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known,
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.faults import validated
-from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.yaml_source import place, read_yaml
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import SPLITS
+from synmask.pipeline.published import Published
 
 S = TypeVar("S", bound=Section)
 NO_KEY = object()

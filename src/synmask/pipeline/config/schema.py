@@ -15,11 +15,10 @@ from synmask.options import GuideOptions
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.guides import TemplateCut, option_names, options_from
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.errors import UserError
-
-TASK_LANGUAGE = "en"  # the language of the tasks
+from synmask.pipeline.files import flat
+from synmask.pipeline.guidance import TemplateCut, option_names, options_from
 
 # Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
 RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
@@ -238,17 +237,6 @@ class Config(base.Section):
             return None
         values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
         return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
-
-
-def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one mapping with dotted keys."""
-    values: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{name}.")
-        else:
-            values[prefix + name] = tuple(value) if isinstance(value, list) else value
-    return values
 
 
 def as_json(settings: Any) -> str:

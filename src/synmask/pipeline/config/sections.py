@@ -3,50 +3,19 @@
 from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from synmask.options import GuideOptions
 from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
-from synmask.pipeline.config.guides import GUIDES, option_values, options_by_guide, options_from
-from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import SPLITS, Split
+from synmask.pipeline.guidance import GUIDES, Guidance, adapter, option_values
 from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, known_as, script
+from synmask.pipeline.metric_names import Parsing
+from synmask.pipeline.tokens import Tokens
 
-SPLITS = get_args(base.Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
-
-
-class Tokens(base.Section):
-    """From raw text to tokens."""
-
-    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] | None = key(
-        "of all languages, or of each (docs/corpora.md); default: by the language's script", None
-    )
-    lowercase: bool = key("train and score in lower case", False)
-
-    def tokeniser_of(self, language: str) -> str:
-        """The tokeniser of one language.
-
-        Raises:
-            UserError: this language has none.
-        """
-        if self.tokeniser is None:
-            return default_tokeniser(language)[0]
-        if isinstance(self.tokeniser, str):
-            return self.tokeniser
-        if language not in self.tokeniser:
-            raise UserError(f"no tokeniser for {language!r}; only for {', '.join(self.tokeniser)}")
-        return self.tokeniser[language]
-
-
-class ModelText(Tokens):
-    """How raw text becomes a model's input; stands in each model file."""
-
-    source: base.Language
-    target: base.Language
-    codes: str  # the contents of the file of BPE codes
-    vocabulary: list[str] | None  # the allowed sub-words; None: all
 
 
 class Lengths(base.Section):
@@ -140,62 +109,20 @@ class CorpusTraining(Training):
         return Training.model_validate(base.merge(common, over.model_dump(exclude_unset=True)))
 
 
-class Guidance(base.Section):
-    """How syntax guides the encoder, and the training objective: all that a run depends on of its system."""
-
-    guide: str = key(
-        "how syntax guides attention (docs/systems.md)", "none", json_schema_extra={"enum": [*GUIDES]}
-    )
-    options: dict[str, Any] = key("the guide's own keys", {})
-    mask_rate: base.Rate = key("share of source tokens that are masked in training", 0.0)
-    mlm_weight: base.Rate = key("share of the masked-language-model (MLM) loss", 0.0)
-    left_pad_source: bool = key("pad source batches on the left, as the authors' code does", False)
-
-    @field_validator("guide")
-    @classmethod
-    def _known_guide(cls, guide: str) -> str:
-        base.check_known((), "guide", guide, GUIDES)
-        return guide
-
-    @field_validator("options")
-    @classmethod
-    def _of_this_guide(cls, options: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
-        if others.data.get("guide") == "none" and options:
-            raise ValueError("options need a guide")
-        if "guide" in others.data:
-            options_from(GUIDES[others.data["guide"]], options)
-        return options
-
-    @property
-    def kind(self) -> type[GuideOptions]:
-        """The options class of the guide: what it reads and induces."""
-        return GUIDES[self.guide]
-
-    @property
-    def guide_options(self) -> GuideOptions:
-        """The guide's options, those that are not given by default."""
-        return options_from(self.kind, self.options)
-
-    @property
-    def templated(self) -> bool:
-        """Whether it reads templates of the target, which a model predicts."""
-        return self.guide == "templates"
-
-    @property
-    def fits_roberta(self) -> bool:
-        """Whether RoBERTa's tasks give it all that it reads."""
-        return self.kind.roberta and not self.guide_options.needs - {"words"}
-
-    @property
-    def mixes(self) -> bool:
-        """Whether the other sentences of a batch affect a sentence's attention."""
-        return self.guide_options.mixes(self.left_pad_source)
+def _options_by_guide(schema: dict[str, Any]) -> None:
+    """Say in the JSON schema of systems which options each guide has."""
+    schema["allOf"] = []
+    for name, kind in GUIDES.items():
+        options = adapter(kind).json_schema() | {"additionalProperties": False}
+        options.pop("description", None)  # the docstring, which says of each key what the key says itself
+        condition = {"properties": {"guide": {"const": name}}, "required": ["guide"]}
+        schema["allOf"].append({"if": condition, "then": {"properties": {"options": options}}})
 
 
 class System(Guidance):
     """One row of a table."""
 
-    model_config = ConfigDict(json_schema_extra=options_by_guide)
+    model_config = ConfigDict(json_schema_extra=_options_by_guide)
 
     label: base.Line | None = key("name in tables and figures; default: the system's name", None)
     mlm_weight: base.Rate | Literal["corpus"] = key("share of the MLM loss; `corpus`: the corpus'", 0.0)
@@ -333,7 +260,7 @@ class Corpus(base.Section):
     languages: base.Distinct[base.Language] = key("codes of ISO 639: de, deu, pt_BR", min_length=2)
     based_on: str | None = key("the corpus that all other keys are taken from", None)
     generate: Generate | None = key("generate the demo's text", None)
-    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = key(
+    files: dict[Split, base.PathText | dict[base.Name, base.PathText]] | None = key(
         "of each split a file with {language} in its name, plain text or .gz, one sentence per line; several "
         "test sets have names, are decoded together, and scored together and apart",
         None,
@@ -346,7 +273,7 @@ class Corpus(base.Section):
         None,
     )
     sha256: base.Checksums = {}
-    pairs: dict[base.Split, Pairs] = key("how many there must be: a number, or [least, most]", {})
+    pairs: dict[Split, Pairs] = key("how many there must be: a number, or [least, most]", {})
     # null switches off those of a base corpus
     trees: Annotated[
         Trees,
@@ -518,6 +445,6 @@ class Table(base.Section):
             raise ValueError("a benchmark's table needs metrics: [glue]")
         if self.experiments and "glue" in self.metrics:
             raise ValueError("the metric glue needs a benchmark")
-        if 0 < len({*self.metrics} & {*get_args(base.Parsing)}) < len(self.metrics):
+        if 0 < len({*self.metrics} & {*get_args(Parsing)}) < len(self.metrics):
             raise ValueError("some metrics are of trees, others not; make a table of each")
         return self

@@ -4,9 +4,9 @@ from typing import Any
 
 from synmask.pipeline.config.base import Fault, at, merge
 from synmask.pipeline.config.faults import validated
-from synmask.pipeline.config.guides import option_names
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Sweep, System
+from synmask.pipeline.guidance import option_names
 
 
 def complete(config: Config) -> None:

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from synmask.pipeline.arguments import Json, OneOrMore, Source, Target, Threads, together
-from synmask.pipeline.config.base import Split
-from synmask.pipeline.config.sections import SPLITS, Pairs, Text
+from synmask.pipeline.arguments import Json, OneOrMore, Source, Target, Threads
+from synmask.pipeline.config.sections import Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
 from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, json_text, read_lines
+from synmask.pipeline.files import SPLITS, Split, all_writing, json_text, read_lines, together
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.text.clean import check_dropped, clean
 from synmask.pipeline.text.overlap import Overlap, Pair

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from synmask.pipeline.arguments import together
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_pairs
+from synmask.pipeline.files import all_writing, read_pairs, together
 from synmask.pipeline.languages import note
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.arguments import Json, OneOrMore, Threads
-from synmask.pipeline.config.base import Format, Split
+from synmask.pipeline.config.base import Format
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.corpora.plain import check_count, count_pairs
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import Split
 
 SPLITS = ("train", "valid", "test")
 

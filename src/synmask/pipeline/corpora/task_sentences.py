@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
-from synmask.pipeline.config.schema import TASK_LANGUAGE
 from synmask.pipeline.corpora.tasks import read_task
 from synmask.pipeline.files import line_key, write_all_lines
+from synmask.pipeline.tasks import TASK_LANGUAGE
 from synmask.pipeline.text.tokenise import tokenise
 
 

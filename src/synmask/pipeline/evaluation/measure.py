@@ -13,11 +13,12 @@ import numpy as np
 from sacrebleu.metrics import TER
 
 from synmask.pipeline.arguments import Lowercase, RunFolder, on_gpus
-from synmask.pipeline.config.base import Measured, sides
+from synmask.pipeline.config.base import Measured
 from synmask.pipeline.config.data_files import module_file
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code
 from synmask.pipeline.files import write_json
+from synmask.pipeline.languages import sides
 from synmask.pipeline.record import made, names, read_record, read_run
 
 SPLIT = "test"

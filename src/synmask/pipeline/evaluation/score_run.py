@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.arguments import Lowercase, OneOrMore, RunFolder, together
-from synmask.pipeline.config.base import sides
+from synmask.pipeline.arguments import Lowercase, OneOrMore, RunFolder
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, score
@@ -16,7 +15,8 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import all_writing, csv_text, json_text, read_json
+from synmask.pipeline.files import all_writing, csv_text, json_text, read_json, together
+from synmask.pipeline.languages import sides
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
 from synmask.pipeline.text.clean import dropped
 

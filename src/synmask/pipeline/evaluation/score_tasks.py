@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmask.pipeline.arguments import OneOrMore, Parts, RunFolder, TaskName, together
+from synmask.pipeline.arguments import OneOrMore, Parts, RunFolder, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
-from synmask.pipeline.files import all_writing, csv_text, json_text, write_json
+from synmask.pipeline.files import all_writing, csv_text, json_text, together, write_json
 from synmask.pipeline.record import check_part, checksums, made, read_run, scores_of
 from synmask.pipeline.tasks import TASKS
 

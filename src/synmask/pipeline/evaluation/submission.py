@@ -8,10 +8,10 @@ import io
 import zipfile
 from pathlib import Path
 
-from synmask.pipeline.arguments import CountOption, OneOrMore, together
+from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
-from synmask.pipeline.files import all_writing, json_text
+from synmask.pipeline.files import all_writing, json_text, together
 from synmask.pipeline.record import made, read_record
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 

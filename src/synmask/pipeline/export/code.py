@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from synmask.options import guide_names, options_of
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing
+from synmask.pipeline.guidance import Guidance
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)

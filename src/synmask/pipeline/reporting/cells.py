@@ -10,9 +10,10 @@ from cyclopts import Parameter
 from pydantic import Field
 
 from synmask.pipeline.arguments import Json, Labels, OneOrMore
-from synmask.pipeline.config.base import Line, Metric, arrow
+from synmask.pipeline.config.base import Line, Metric
+from synmask.pipeline.display import arrow
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.runs import Column, Columns, expected_runs
+from synmask.pipeline.runs import Column, Columns
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 OF_CSV = [
@@ -173,3 +174,24 @@ def wide(cells: pd.DataFrame, form: Callable[[pd.Series], str]) -> pd.DataFrame:
     table.columns = pd.MultiIndex.from_arrays([heads["group"], heads["column"].map(arrow), heads["head"]])
     table.index = pd.MultiIndex.from_frame(stubs)
     return table if {*lines["line"]} != {"here"} else table.droplevel("line")
+
+
+def expected_runs(columns: Iterable[Column], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every run that a table asks for, in its order, with the label of its row and the group of its column.
+
+    Args:
+        labels: system → label, in the order of the rows.
+    """
+    return [
+        {
+            "corpus": column["corpus"],
+            "direction": column["column"],
+            "system": system,
+            "seed": seed,
+            "label": label,
+            "group": column["group"],
+        }
+        for column in columns
+        for system, label in labels.items()
+        for seed in column["runs"].get(system, ())
+    ]

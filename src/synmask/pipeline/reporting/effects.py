@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.display import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all

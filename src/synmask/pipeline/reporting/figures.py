@@ -5,7 +5,7 @@ The same data gives the same bytes.
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,12 +19,11 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
 from synmask.pipeline.arguments import Figure as Place
-from synmask.pipeline.arguments import Json, Labels, OneOrMore, labels_of, together
-from synmask.pipeline.config.base import Line, arrow
-from synmask.pipeline.config.schema import flat
-from synmask.pipeline.display import shown
+from synmask.pipeline.arguments import Json, Labels, OneOrMore
+from synmask.pipeline.config.base import Line
+from synmask.pipeline.display import arrow, shown
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_csv, read_json, writing
+from synmask.pipeline.files import flat, read_csv, read_json, together, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import write_csv
@@ -278,3 +277,15 @@ def settle(figure: Figure) -> None:
     figure.set_layout_engine("none")
     for axes in figure.axes:
         axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
+
+
+def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """System → label.
+
+    Raises:
+        UserError: one of `systems` has no label.
+    """
+    named = dict(labels)
+    if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
+        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
+    return named

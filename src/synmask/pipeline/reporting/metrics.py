@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, get_args
 
-from synmask.pipeline.config.base import Parsing
+from synmask.pipeline.metric_names import Parsing
 
 PARSE_SCORES = list(get_args(Parsing))
 DEPENDENCIES, ATTACHMENT = "dependencies", ["directed", "undirected"]  # a protocol, its scores

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from synmask.pipeline.config.base import arrow, is_measured
-from synmask.pipeline.config.published import Published
-from synmask.pipeline.display import isolated
+from synmask.pipeline.display import arrow, isolated
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
+from synmask.pipeline.metric_names import is_measured
+from synmask.pipeline.published import Published
 from synmask.pipeline.reporting.cells import SIGNIFICANT, VERY_SIGNIFICANT, ScoreOptions
 from synmask.pipeline.reporting.layout import Note
 from synmask.pipeline.reporting.metrics import METRICS

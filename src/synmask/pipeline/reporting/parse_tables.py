@@ -7,10 +7,11 @@ from statistics import fmean
 
 import pandas as pd
 
-from synmask.pipeline.arguments import OneOrMore, together
-from synmask.pipeline.config.base import arrow
+from synmask.pipeline.arguments import OneOrMore
+from synmask.pipeline.display import arrow
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
+from synmask.pipeline.files import together
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import (
     SIGNIFICANT,

@@ -16,11 +16,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.base import arrow, sides
-from synmask.pipeline.display import isolated
+from synmask.pipeline.display import arrow, isolated
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_lines, writing
+from synmask.pipeline.languages import sides
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples

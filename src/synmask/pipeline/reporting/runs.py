@@ -16,14 +16,14 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.files import read_json
+from synmask.pipeline.metric_names import Translation, Validation
 from synmask.pipeline.record import first_difference
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
-from synmask.pipeline.runs import AVERAGE, Column
-from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.runs import Column
+from synmask.pipeline.tasks import AVERAGE, TASKS
 
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set

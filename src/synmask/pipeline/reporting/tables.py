@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synmask.pipeline.config.base import TESTED, is_measured
 from synmask.pipeline.config.loading import read_published
-from synmask.pipeline.config.published import Published
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
+from synmask.pipeline.metric_names import TESTED, is_measured
+from synmask.pipeline.published import Published
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting import runs as results
 from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cell_of, frame_of, marked, scaled

@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.pipeline.config.schema import flat
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_json
+from synmask.pipeline.files import flat, read_json
 from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart

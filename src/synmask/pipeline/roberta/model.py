@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from synmask.encoder import SelfAttention
 from synmask.guides import Shape, build_guide
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.cpu.modules import accelerate
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.translation.transformer import TokenEncoder
 

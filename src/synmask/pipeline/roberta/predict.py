@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from synmask.pipeline.arguments import OneOrMore, Threads, on_gpus, together
+from synmask.pipeline.arguments import OneOrMore, Threads, on_gpus
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.errors import UserError, machine_fault
-from synmask.pipeline.files import all_writing, json_text, read_object
+from synmask.pipeline.files import all_writing, json_text, read_object, together
 from synmask.pipeline.record import (
     NO_RUN,
     Run,

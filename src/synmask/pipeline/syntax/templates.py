@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_aligned, write_all_lines, write_json
+from synmask.pipeline.guidance import TemplateCut
 from synmask.pipeline.syntax.annotations import parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
 from synmask.pipeline.syntax.treebank import Tree

@@ -12,9 +12,9 @@ from pydantic import Field
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.pipeline.arguments import CountOption, OneOrMore, Threads, Whole, together
+from synmask.pipeline.arguments import CountOption, OneOrMore, Threads, Whole
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_lines, write_lines
+from synmask.pipeline.files import all_writing, read_lines, together, write_lines
 from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.text.reserved import readable
 

@@ -11,12 +11,12 @@ import regex
 from synmask.pipeline import languages
 from synmask.pipeline.arguments import Json, Threads
 from synmask.pipeline.config.base import Language, Tokeniser
-from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import segment
 from synmask.pipeline.text.escapes import unescape
 from synmask.pipeline.text.moses import ABBREVIATIONS, Tokenizer
 from synmask.pipeline.text.parallel import map_lines
+from synmask.pipeline.tokens import Tokens
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")

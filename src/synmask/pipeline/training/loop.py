@@ -18,7 +18,7 @@ from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.files import write_json, writing
-from synmask.pipeline.gpus import lease, workers
+from synmask.pipeline.gpus import lease
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.record import new_run, training_digest
 from synmask.pipeline.training import checkpoints, torch_files
@@ -368,3 +368,8 @@ class _Loop:
             self.log.diverged(summary["diverged"])
         done = {"summary": summary, "history": self.history, "stamp": self.job.stamp}
         checkpoints.save(self.job.checkpoints / checkpoints.FINISHED, done)
+
+
+def workers(batches: int, gpus: int) -> int:
+    """The most data-parallel workers, one per GPU, that share an update's `batches` evenly; at least one."""
+    return max(number for number in range(1, max(gpus, 1) + 1) if batches % number == 0)

@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Source, Target, Threads, Whole
-from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.files import SPLITS
 from synmask.pipeline.text import bpe
 from synmask.pipeline.training.binarise import binarise
 

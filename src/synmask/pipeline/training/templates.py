@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from synmask.pipeline.arguments import Json, Source, Target
-from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.guidance import TemplateCut
 from synmask.pipeline.syntax.templates import template_file
 from synmask.pipeline.training.binarise import binarise
 

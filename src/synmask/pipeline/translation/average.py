@@ -9,14 +9,16 @@ import torch
 from pydantic import Field, ValidationError
 
 from synmask.pipeline.arguments import RunFolder, Switch, Whole
-from synmask.pipeline.config.base import Tokeniser, sides
+from synmask.pipeline.config.base import Tokeniser
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.config.sections import ModelText, RunSettings
+from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, read_object
+from synmask.pipeline.languages import sides
 from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.stamps import Training
 from synmask.pipeline.text.bpe import frequent, splitter_of
+from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, retire, trained
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.torch_files import load

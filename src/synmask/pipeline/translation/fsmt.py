@@ -14,12 +14,14 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from safetensors.torch import save as packed
 from torch import Tensor
 
-from synmask.pipeline.config.sections import Decoding, Guidance, ModelText
+from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.languages import code_among
 from synmask.pipeline.text.moses import ABBREVIATIONS
+from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.model_file import read_model, ready
 from synmask.pipeline.translation.transformer import GuidedTransformer

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from synmask.pipeline.config.base import EXTERNAL
-from synmask.pipeline.config.sections import ModelText
 from synmask.pipeline.text import bpe
 from synmask.pipeline.text.tokenise import tokenise
+from synmask.pipeline.tokens import ModelText
 
 Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
 

@@ -10,9 +10,9 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, read_object
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import NO_RUN, Run, check_training, names, read_record
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.layers import DecoderLayer

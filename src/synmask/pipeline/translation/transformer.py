@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from synmask.encoder import encode
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
-from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.cpu.modules import Dropout, accelerate, dropout, linear
+from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
 

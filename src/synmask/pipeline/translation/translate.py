@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from synmask.pipeline.config.sections import Decoding, ModelText
+from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
+from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.dataset import AnnotatedPairs

@@ -8,12 +8,14 @@ from itertools import chain
 from typing import Any, Protocol
 
 from synmask.options import GuideOptions
-from synmask.pipeline.config.base import SEGMENTERS, sides
+from synmask.pipeline.config.base import SEGMENTERS
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import SPLITS, Corpus, System
+from synmask.pipeline.config.sections import Corpus, System
 from synmask.pipeline.config.sizes import number_of_pairs
+from synmask.pipeline.files import SPLITS
+from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.stamps import Stamp

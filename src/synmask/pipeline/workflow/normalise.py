@@ -1,19 +1,24 @@
 """The normal form of a source file, of which digests are made: what it computes, without prose and layout.
 
 For Python, that is the syntax tree without docstrings, comments, annotations, imports of ignored modules,
-texts of messages, and descriptions of options; for C++ and Java, all tokens but comments; for other files,
-the whole text. Annotations count where programs read them: of classes' fields, and of verbs' arguments.
+texts of messages, and descriptions of fields; for C++ and Java, all tokens but comments; for other files,
+the whole text. Annotations count where programs read them: of classes' fields, and of functions that take
+keywords alone, as verbs do.
 """
 
 import ast
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 # Names from these stand in annotations; importing them does nothing else.
 FOR_TYPES = frozenset({"collections.abc", "typing"})
 LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})  # parts of nodes
+DESCRIBED = {
+    "option": slice(1, None),
+    "key": slice(1),
+}  # functions that declare fields → where they describe one
 TOKEN = re.compile(
     r"""(?P<words>//(?:[^\n\\]|\\.)*|/\*.*?\*/|\s+)  # a backslash continues a line
     | \#(?:[^\n\\]|\\.)*\n       # a directive ends with its line
@@ -23,17 +28,14 @@ TOKEN = re.compile(
 )
 
 
-def normalise_python(
-    tree: ast.Module, is_ignored: Callable[[str], bool], verbs: Container[str] = frozenset()
-) -> str:
+def normalise_python(tree: ast.Module, is_ignored: Callable[[str], bool]) -> str:
     """The normal form of a Python file by its syntax tree, which is changed; empty if it computes nothing.
 
     Args:
         is_ignored: whether a module of this name cannot change a result.
-        verbs: the names of functions whose annotations read a command line.
     """
     out: list[str] = []
-    if body := Normaliser(is_ignored, verbs).visit(tree).body:
+    if body := Normaliser(is_ignored).visit(tree).body:
         _write(body, out)
     return " ".join(out)
 
@@ -74,11 +76,9 @@ def _parts(kind: type[ast.AST]) -> list[str]:
 class Normaliser(ast.NodeTransformer):
     """Drops from a syntax tree what cannot change a result, and marks further statements as `left_out`."""
 
-    def __init__(self, is_ignored: Callable[[str], bool], verbs: Container[str]) -> None:
+    def __init__(self, is_ignored: Callable[[str], bool]) -> None:
         self.is_ignored = is_ignored
-        self.verbs = verbs
         self.in_class = False
-        self.in_verb = False
         # Of the function: the names that it reads outside messages, and its assignments of text.
         self.read: set[str] = set()
         self.texts: list[ast.Assign] = []
@@ -116,10 +116,11 @@ class Normaliser(ast.NodeTransformer):
     def _is_ours_and_ignored(self, name: str) -> bool:
         return name.startswith("synmask.") and self.is_ignored(name)
 
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        if not self.in_verb:
-            node.annotation = None
-        return node
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        others = [*node.posonlyargs, *node.args, *filter(None, [node.vararg])]
+        for argument in [*others, *node.kwonlyargs, *filter(None, [node.kwarg])] if others else ():
+            argument.annotation = None
+        return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """In a class, such a line makes a field, whose type may check values; elsewhere types do nothing."""
@@ -127,8 +128,8 @@ class Normaliser(ast.NodeTransformer):
             if node.value:
                 return self.visit_Assign(ast.Assign([node.target], node.value))
             return self.generic_visit(ast.Expr(node.target))
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "option":
-            del node.value.args[1:]  # the description of an option of a guide
+        if isinstance(node.value, ast.Call) and (place := DESCRIBED.get(ast.unparse(node.value.func))):
+            del node.value.args[place]
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -139,14 +140,14 @@ class Normaliser(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Drop texts that only messages use, too."""
-        outer = self.in_class, self.in_verb, self.read, self.texts
-        self.in_class, self.in_verb, self.read, self.texts = False, node.name in self.verbs, set(), []
+        outer = self.in_class, self.read, self.texts
+        self.in_class, self.read, self.texts = False, set(), []
         node.returns = None
         self.generic_visit(node)
         for text in self.texts:
             text.left_out = self.read.isdisjoint(name.id for name in text.targets)
-        outer[2].update(self.read)
-        self.in_class, self.in_verb, self.read, self.texts = outer
+        outer[1].update(self.read)
+        self.in_class, self.read, self.texts = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -182,6 +183,13 @@ class WithoutText(ast.NodeTransformer):
 def is_type_checking(node: ast.AST) -> bool:
     """Whether this is `if TYPE_CHECKING`, whose body never runs."""
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it, without what never runs."""
+    yield node
+    for child in node.orelse if is_type_checking(node) else ast.iter_child_nodes(node):
+        yield from running(child)
 
 
 def _is_printed_note(node: ast.AST) -> bool:

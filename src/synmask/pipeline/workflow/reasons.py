@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from synmask.pipeline.config.schema import flat
+from synmask.pipeline.files import flat
 from synmask.pipeline.paths import RESULTS
 from synmask.pipeline.workflow import records
 from synmask.pipeline.workflow.terminal import some

@@ -1,34 +1,31 @@
 """The source files behind a step: a change of code in one of them runs the step again.
 
-A step is the function of its verb (`verbs.VERBS`). Its sources are this function's module and all that this
-imports in turn, but for modules that cannot change a result (`IGNORED`), of which only some functions count
-(`COUNTED`). Parts that only some jobs use count for those jobs alone: some imports (`OPTIONAL`), and modules
-that are loaded by name (`BY_NAME`).
+A step's digest is the code of the modules that its verb imports (`verbs.VERBS`), and of what these import in
+turn, without those in `IGNORED`, which only check, print or plan. Some imports (`OPTIONAL`), and modules that
+are loaded by name (`BY_NAME`), count for the jobs that use them.
 
 Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
-that they enter: each must stand in a source, or in a module of `IGNORED`. It edits functions of these that
-do not count, and a step's result must stay.
+that they enter: each must stand in a source, or in a module of `IGNORED`. It edits those of `IGNORED`, and a
+step's result must stay.
 """
 
 import ast
 import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.verbs import VERBS, module_of
+from synmask.pipeline.verbs import module_of
 from synmask.pipeline.workflow import normalise
 from synmask.pipeline.workflow.records import note
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Packages and modules that cannot change a result, including all modules below them, and the reason. From
-# modules that can, they import only names and types.
+# Packages and modules that cannot change a result, including all modules below them, and the reason.
 IGNORED = {
     "synmask.__main__": "starts the command line",
-    "synmask.checks": "refuses wrong arguments",
     "synmask.pipeline.cli": "the command line, and verbs for people",
     "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
     "synmask.pipeline.disk": "passes on bytes as they are; tests/test_files.py has them",
@@ -39,62 +36,30 @@ IGNORED = {
     "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
     "synmask.pipeline.provenance": "versions and commits: notes on a result",
     "synmask.pipeline.runs": "lists runs, which reach a job as parameters",
-    "synmask.pipeline.stamps": "names the folders of checkpoints",
     "synmask.pipeline.training.board": "shows a training in TensorBoard",
     "synmask.pipeline.training.compat_fairseq": "makes fairseq importable; what it computes stays",
     "synmask.pipeline.training.lock": "excludes other processes",
     "synmask.pipeline.training.progress": "shows a training in its log",
     "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
-    "synmask.pipeline.training.torch_files": "passes on tensors as they are",
     "synmask.pipeline.training.workers": "starts processes, and ends them",
     "synmask.pipeline.verbs": "names verbs",
     "synmask.pipeline.workflow": "says which jobs run",
 }
-# Module of `IGNORED` → its functions and values that do change results; they count where a source imports
-# anything of the module.
-COUNTED = {
-    "synmask.checks": {"transformed"},
-    "synmask.pipeline.arguments": {"labels_of", "together"},
-    "synmask.pipeline.config.base": {
-        *("Parsing", "Section.plain", "Split", "TESTED", "Translation", "Validation", "arrow"),
-        *("is_measured", "sides"),
-    },
-    "synmask.pipeline.config.guides": {"options_from"},
-    "synmask.pipeline.config.published": {
-        *("Number.mean", "Published.cite", "Published.columns", "Published.notes", "Published.numbers"),
-        "Result.rows",
-    },
-    "synmask.pipeline.config.schema": {"TASK_LANGUAGE", "flat"},
-    "synmask.pipeline.config.sections": {
-        *("Guidance.guide_options", "Guidance.kind", "Guidance.mixes", "Guidance.templated"),
-        *("RunSettings.plain", "SPLITS", "Tokens.tokeniser_of"),
-    },
-    "synmask.pipeline.gpus": {"workers"},
-    "synmask.pipeline.runs": {"AVERAGE", "expected_runs"},
-    "synmask.pipeline.stamps": {"Training.epochs"},
-    "synmask.pipeline.training.torch_files": {"load", "read", "save"},
-}
 PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modules below them can
+ANNOTATED = {
+    "synmask.pipeline.syntax.annotations",  # for guides that read a parser's heads or distances
+    "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
+}
 # Importing module → those of its imports that count only for jobs that use them (`Jobs.optional_modules`).
 OPTIONAL = {
-    "synmask.pipeline.text.tokenise": {
-        "synmask.pipeline.text.segment",  # tokenisers that are external programs
-    },
+    "synmask.pipeline.text.tokenise": {"synmask.pipeline.text.segment"},  # tokenisers that are programs
     "synmask.pipeline.translation.dataset": {
         "synmask.pipeline.text.labels",  # for guides that read BPE labels
         "synmask.pipeline.training.losses",  # masks, for systems that mask
     },
-    "synmask.pipeline.translation.decode": {
-        "synmask.pipeline.syntax.annotations",  # for guides that read a parser's heads or distances
-        "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
-    },
-    "synmask.pipeline.translation.task": {
-        "synmask.pipeline.syntax.annotations",
-        "synmask.pipeline.translation.st_nmt",
-    },
-    "synmask.pipeline.translation.train": {
-        "synmask.pipeline.translation.valid_bleu",  # for trainings that validate by BLEU
-    },
+    "synmask.pipeline.translation.decode": ANNOTATED,
+    "synmask.pipeline.translation.task": ANNOTATED,
+    "synmask.pipeline.translation.train": {"synmask.pipeline.translation.valid_bleu"},  # validation by BLEU
 }
 # Modules that load others by name → the package of these, which count for the jobs that use them.
 BY_NAME = {
@@ -139,7 +104,7 @@ def digest_of_file(path: str) -> str:
 @cache  # each file is a source of many steps
 def checksum(path: str) -> str:
     """A checksum of what a source file computes (workflow/normalise.py)."""
-    return hashlib.sha256(_normal_form(Path(path)).encode()).hexdigest()
+    return hashlib.sha256(_read(Path(path))[1].encode()).hexdigest()
 
 
 def contents(paths: Iterable[str]) -> str:
@@ -177,10 +142,8 @@ def path_of(module: str) -> Path:
 
 def _loaded(module: str, optional: Modules) -> Iterator[str]:
     """The modules that count because this one does."""
-    for imported in imports(module):
-        counts = imported in COUNTED or not (is_ignored(module) or is_ignored(imported))
-        if counts and (imported in optional or imported not in OPTIONAL.get(module, ())):
-            yield imported
+    unused = OPTIONAL.get(module, set()) - optional
+    yield from (name for name in imports(module) if name not in unused and not is_ignored(name))
     if package := BY_NAME.get(module):
         yield from (name for name in optional if name.rpartition(".")[0] == package)
 
@@ -189,64 +152,26 @@ def _loaded(module: str, optional: Modules) -> Iterator[str]:
 def _files(module: str) -> tuple[str, ...]:
     """The file of a module and the files that it names, unless they compute nothing."""
     path = path_of(module)
-    return tuple(str(one) for one in (path, *_data(path)) if _normal_form(one))
-
-
-def _normal_form(path: Path) -> str:
-    if path.suffix == ".py" and ROOT not in path.parents:  # a user's
-        return normalise.normalise_python(ast.parse(path.read_text(encoding="utf-8")), is_ignored)
-    if path.suffix == ".py":
-        return _read(path)[1]
-    return normalise.normalise_text(path.read_text(encoding="utf-8"), path.suffix)
-
-
-@cache
-def _read(path: Path) -> tuple[tuple[str, ...], str]:
-    """The modules that a Python file imports, and its normal form."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    module = ".".join((ROOT.name, *path.relative_to(ROOT).with_suffix("").parts))
-    if names := COUNTED.get(module):
-        tree.body = _only(names, tree.body)
-    try:
-        imported = (*_imported(tree),)
-    except ValueError as error:
-        raise UserError(f"{path}, {error}") from None
-    return imported, normalise.normalise_python(tree, is_ignored, _verbs_in(module))
-
-
-def _only(names: Container[str], statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The definitions of these names, and imports of what they use."""
-    counted = [node for name, node in definitions(statements) if name in names]
-    used = {part.id for node in counted for part in ast.walk(node) if isinstance(part, ast.Name)}
-    imports = [node for node in statements if isinstance(node, ast.ImportFrom)]
-    for node in imports:
-        node.names = [name for name in node.names if name.name in used]
-    return [*imports, *counted]
-
-
-def definitions(statements: Iterable[ast.stmt], outer: str = "") -> Iterator[tuple[str, ast.stmt]]:
-    """The functions, classes and values that statements define, by their names: "NAME", "CLASS.NAME"."""
-    for node in statements:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield f"{outer}{node.name}", node
-        if isinstance(node, ast.ClassDef):
-            yield from definitions(node.body, f"{outer}{node.name}.")
-        if isinstance(node, ast.Assign):
-            yield f"{outer}{ast.unparse(node.targets[0])}", node
-
-
-def _verbs_in(module: str) -> set[str]:
-    """The names of the functions in a module that are verbs."""
-    places = (place.split(":") for place in VERBS.values())
-    return {function for name, function in places if f"synmask.pipeline.{name}" == module}
+    return tuple(str(file) for file in (path, *_data(path)) if _read(file)[1])
 
 
 def _data(path: Path) -> Iterator[Path]:
     """Files beside a module or in its folder `page` that it names, and the files that these name."""
     for name in DATA.findall(path.read_text(encoding="utf-8")):
-        for other in (path.with_name(name), path.parent / "page" / name):
-            if other.is_file():
-                yield from (other, *_data(other))
+        for file in (path.with_name(name), path.parent / "page" / name):
+            if file.is_file():
+                yield from (file, *_data(file))
+
+
+@cache
+def _read(path: Path) -> tuple[tuple[str, ...], str]:
+    """The modules of synmask that a file imports, if it is ours, and its normal form."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return (), normalise.normalise_text(text, path.suffix)
+    tree = ast.parse(text)
+    imported = tuple(_imported(tree, path) if ROOT in path.parents else ())
+    return imported, normalise.normalise_python(tree, is_ignored)
 
 
 def imports(module: str) -> tuple[str, ...]:
@@ -254,33 +179,28 @@ def imports(module: str) -> tuple[str, ...]:
     return module.rpartition(".")[0], *_read(path_of(module))[0]
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
-    """The modules of synmask that import statements below a node name, without those for types.
+def _imported(tree: ast.Module, path: Path) -> Iterator[str]:
+    """The modules of synmask that a file imports.
 
     Raises:
-        ValueError: a form of import that hides which module counts.
+        UserError: a form of import that hides which module counts.
     """
-    if isinstance(node, ast.Import):
-        yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
-    elif isinstance(node, ast.ImportFrom):
-        if node.level:
-            raise ValueError(f"line {node.lineno}: a relative import; write `from synmask.… import …`")
-        if (node.module or "").split(".")[0] == "synmask":
-            for name in node.names:
-                module = _module_of(node.module, name.name)
+    for node in normalise.running(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("synmask."))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                advice = "a relative import; write `from synmask.… import …`"
+                raise UserError(f"{path}, line {node.lineno}: {advice}")
+            for name in node.names if node.module.split(".")[0] == "synmask" else ():
+                module = f"{node.module}.{name.name}"
+                module = module if _exists(module) else node.module
                 if module in PACKAGES and name.name != "__version__":
-                    raise ValueError(
-                        f"line {node.lineno}: import {name.name} from the module where it stands"
-                    )
+                    advice = f"import {name.name} from the module where it stands"
+                    raise UserError(f"{path}, line {node.lineno}: {advice}")
                 yield module
-    blocks = ("body", "orelse", "handlers", "finalbody", "cases")  # where statements stand
-    for block in blocks[1:] if normalise.is_type_checking(node) else blocks:
-        for child in getattr(node, block, None) or ():
-            if isinstance(child, ast.AST):
-                yield from _imported(child)
 
 
-def _module_of(module: str, name: str) -> str:
-    """`module.name` if that is a module, else `module`, which contains `name`."""
-    stem = ROOT.joinpath(*module.split(".")[1:], name)
-    return f"{module}.{name}" if stem.with_suffix(".py").is_file() or stem.is_dir() else module
+def _exists(module: str) -> bool:
+    stem = ROOT.joinpath(*module.split(".")[1:])
+    return stem.with_suffix(".py").is_file() or stem.is_dir()

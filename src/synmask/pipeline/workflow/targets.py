@@ -9,25 +9,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 from synmask.pipeline import runs
-from synmask.pipeline.config.base import (
-    TESTED,
-    Cost,
-    Parsing,
-    Translation,
-    Validation,
-    arrow,
-    is_measured,
-    sides,
-)
 from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.checks import label_of
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.published import Published, label_of
-from synmask.pipeline.config.schema import TASK_LANGUAGE, Config, as_json
+from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.languages import sides
+from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
+from synmask.pipeline.published import Published
 from synmask.pipeline.runs import Column, Run, Training
-from synmask.pipeline.tasks import SUBMISSION
+from synmask.pipeline.tasks import SUBMISSION, TASK_LANGUAGE
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")

@@ -8,7 +8,6 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, model_validator
 
 from synmask.pipeline.config.base import Distinct, Line, Metric, Name, Section, matching
-from synmask.pipeline.config.schema import Config
 
 # A number exactly as printed, with or without a standard deviation: "34.71 ± 0.12".
 Printed = Annotated[
@@ -113,8 +112,3 @@ class Published(Section):
     def cite(self, paper: str) -> str:
         """A short citation: authors and year."""
         return re.match(r".*?\d{4}", self.papers[paper])[0]
-
-
-def label_of(config: Config, published: Published, system: str) -> str:
-    """The label of a system that runs, or that only papers report."""
-    return config.label(system) if system in config.systems else published.systems[system].label

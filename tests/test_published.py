@@ -10,7 +10,7 @@ from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 
-PATH = Path(__file__).parents[2] / "workflow/published.yaml"
+PATH = Path(__file__).parents[1] / "workflow/published.yaml"
 
 
 @pytest.fixture(scope="module")
