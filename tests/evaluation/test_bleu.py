@@ -6,6 +6,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+from sacrebleu.metrics import CHRF
 
 from synmask.pipeline import cli, languages
 from synmask.pipeline.errors import UserError
@@ -43,6 +44,26 @@ def test_bleu_counted_by_hand(files):
     assert result["scores"]["sacrebleu"] == pytest.approx(expected)
     assert result["scores"]["bleu_tokenised"] == pytest.approx(100)
     assert 0 < result["scores"]["chrf"] < 100
+
+
+def test_chrf_is_sacrebleu_s_however_many_lines_it_reads_at_once(monkeypatch):
+    texts = ["ein Hund", "", "zwei Hunde rennen", "x", "y"], [["ein Hut", "z", "zwei rennen", "", "y y"]]
+    theirs = CHRF()
+    expected = theirs.corpus_score(*texts).score
+    most = 0
+
+    def note(self, references):
+        nonlocal most
+        most = max(most, len(references[0]))
+        return keep(self, references)
+
+    keep = CHRF._cache_references
+    monkeypatch.setattr(CHRF, "_cache_references", note)
+    monkeypatch.setattr(bleu, "CHUNK", 2)
+    metric = bleu.ChrF()
+    assert metric.corpus_score(*texts).score == expected
+    assert most == 2
+    assert str(metric.get_signature()) == str(theirs.get_signature())
 
 
 def test_short_hypotheses_pay_the_brevity_penalty(files):

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from cyclopts import Parameter
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured
 from synmask.pipeline.display import isolated, pipes, plain, shown
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, words_of
+from synmask.pipeline.evaluation.bleu import ChrF, bleu, bleu_of_counts, read_texts, words_of
 from synmask.pipeline.evaluation.measure import measured, ratio
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
@@ -158,7 +158,7 @@ def _scored(
     **kwargs: Any,
 ) -> tuple[list[System], dict[str, str]]:
     """The systems with the scores of their translations, in the order of all files; the signatures."""
-    chrf = CHRF(lowercase=kwargs["lowercase"])
+    chrf = ChrF(lowercase=kwargs["lowercase"])
     scored, left = [], iter(translations)
     for name, *files in systems:
         system = System(name, bleu_of_counts if metric == "sacrebleu" else ratio, [], [], [])
