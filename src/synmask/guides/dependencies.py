@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from synmask.guides.attention import masked_softmax
-
-NO_POSITION = -1
+from synmask.options import NO_TOKEN
 
 
 def ancestors(words: Tensor, depth: int) -> list[Tensor]:
@@ -17,17 +16,17 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
         depth + 1 tensors (B, n); -1 above a root and for tokens without a word.
     """
     word, head = words[..., 0], words[..., 1]
-    parent = head.masked_fill(head == word, NO_POSITION)
+    parent = head.masked_fill(head == word, NO_TOKEN)
     found = [word]
     for _ in range(depth):
         below = found[-1]
-        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_POSITION, NO_POSITION))
+        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_TOKEN, NO_TOKEN))
     return found
 
 
 def same(one: Tensor, other: Tensor) -> Tensor:
     """Whether token i in `one` equals token j in `other`, both of `ancestors` → (B, n, n) bool."""
-    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NO_POSITION)
+    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NO_TOKEN)
 
 
 def within(words: Tensor, edges: int) -> Tensor:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import NO_POSITION, restricted, within
+from synmask.guides.dependencies import restricted, within
+from synmask.options import NO_TOKEN
 from synmask.options.sla import SlaOptions
 
 
@@ -51,7 +52,7 @@ class SlaGuide(Guide):
         near = within(words, self.options.edges)
         after = word + (word[:, :, None] == word[:, None, :]).sum(-1)  # where the next word begins
         allowed = near | _rows(near, word - 1, word) | _rows(near, after, word)
-        free = word == NO_POSITION
+        free = word == NO_TOKEN
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
         return Near(allowed, padding)
 
@@ -71,6 +72,6 @@ class SlaGuide(Guide):
 
 def _rows(near: Tensor, place: Tensor, word: Tensor) -> Tensor:
     """The rows of `near` at `place` (B, n); empty rows if the token or its place has no word."""
-    inside = (word != NO_POSITION) & (place >= 0) & (place < word.size(1))
+    inside = (word != NO_TOKEN) & (place >= 0) & (place < word.size(1))
     rows = near.gather(1, place.clamp(0, word.size(1) - 1)[:, :, None].expand_as(near))
     return rows & inside[:, :, None]

@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from synmask.checks import transformed
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import NO_POSITION, ancestors, restricted, same
+from synmask.guides.dependencies import ancestors, restricted, same
+from synmask.options import NO_TOKEN
 from synmask.options.syntax import SyntaxOptions
 
 EVERYTHING = 0  # number of the mask that allows all tokens
@@ -68,7 +69,7 @@ class SyntaxGuide(Guide):
         """words (B, n, 4) → relations."""
         words, most = annotations["words"], self.options.distance
         line = ancestors(words, most)
-        known = line[0] != NO_POSITION
+        known = line[0] != NO_TOKEN
         relation = x.new_zeros((*known.shape, known.size(1)), dtype=torch.uint8)
         taken = same(line[0], line[0])  # the token's own word
 

@@ -12,6 +12,7 @@ from textwrap import wrap
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
+NO_TOKEN = -1  # in annotations: the position of a head or word, or a distance, that a token does not have
 BOUNDS = {
     "gt": ("above", lambda value, bound: value > bound),
     "ge": ("at least", lambda value, bound: value >= bound),

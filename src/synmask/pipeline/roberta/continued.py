@@ -28,7 +28,7 @@ from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import Sums
-from synmask.pipeline.training.stage import History
+from synmask.pipeline.training.stage import History, losses_of
 from synmask.pipeline.training.update import Learner, validate
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
@@ -169,12 +169,8 @@ class Continuing(SentenceStage):
         self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
     ) -> dict[str, Any]:
         means = validate(learner, valid.in_order())
-        return {
-            "train_loss": round(train["loss"], 5),
-            "mlm_loss": round(means["mlm_loss"], 5) if "mlm_loss" in means else "",  # none masked
-            **{name: round(means[name], 5) for name in ("phrase_loss", "tree_loss")},
-            "valid_loss": round(means["loss"], 5),
-        }
+        valid_losses = {name: name for name in ("mlm_loss", "phrase_loss", "tree_loss")}
+        return losses_of(train, train_loss="loss") | losses_of(means, **valid_losses, valid_loss="loss")
 
     def summary(self, history: History) -> dict[str, Any]:
         """As for pre-training, but by the last loss of masked tokens; special symbols are never masked."""

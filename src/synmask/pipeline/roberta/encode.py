@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
+from synmask.options import NO_TOKEN
 from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import line_key, write_json, writing
 from synmask.pipeline.roberta.encoded import (
     COLUMNS,
-    NO_POSITION,
     Encoded,
     read_encoded,
     syntax_file,
@@ -151,13 +151,13 @@ def _write_syntax(
     sentences = [text for example in texts for text in example]
     parses = [known[line_key(text)] for text in sentences if text.strip()]
     lengths, lost = iter(gpt2.lengths(_encoded(sentences, weights), weights)), 0
-    table = np.full((len(encoded.tokens), COLUMNS), [NO_POSITION, NO_POSITION, 0, 0], dtype=np.int16)
+    table = np.full((len(encoded.tokens), COLUMNS), [NO_TOKEN, NO_TOKEN, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
             found, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
             places = found[:, :2]
-            places[places != NO_POSITION] += start
+            places[places != NO_TOKEN] += start
             rows[start:end] = np.insert(found, 2, number, axis=1)
             lost += missed
     counts = {

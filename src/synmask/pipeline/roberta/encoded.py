@@ -21,7 +21,6 @@ from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.syntax.annotations import read_mapped
 
 COLUMNS = 4  # of the syntax
-NO_POSITION = -1
 
 
 @dataclass(frozen=True)

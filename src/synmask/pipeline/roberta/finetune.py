@@ -27,7 +27,7 @@ from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.checkpoints import epoch_model, retire
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.stage import History
+from synmask.pipeline.training.stage import History, losses_of
 from synmask.pipeline.training.torch_files import load, save
 from synmask.pipeline.training.update import Learner
 
@@ -90,8 +90,7 @@ class FineTuning(SentenceStage):
         loss = task_loss(outputs, torch.from_numpy(valid.data.encoded.targets), "mean")
         reported = score(self.task, self._labels(self.valid), answered(self.task, outputs))
         return {
-            "train_loss": round(train["task_loss"], 5),
-            "mlm_loss": round(train["mlm_loss"], 5) if "mlm_loss" in train else "",
+            **losses_of(train, train_loss="task_loss", mlm_loss="mlm_loss"),
             "valid_loss": round(float(loss), 5),
             **{name: round(value, 4) for name, value in reported.items()},
         }

@@ -10,10 +10,10 @@ import torch
 from fairseq.data import Dictionary, FairseqDataset, data_utils
 from torch import Tensor, nn
 
+from synmask.options import NO_TOKEN
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
 from synmask.pipeline.record import check_model, run_beside, weights_of
 from synmask.pipeline.roberta.encoded import (
-    NO_POSITION,
     Encoded,
     read_encoded,
     read_fitting,
@@ -30,7 +30,7 @@ from synmask.pipeline.training.stage import Stage
 def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     """A guide's input from annotations (n, 4) of examples: "words" (B, n, 4), -1 at pads."""
     words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
-    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NO_POSITION)}
+    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NO_TOKEN)}
 
 
 @dataclass(eq=False)

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NO_TOKEN = -1
+from synmask.options import NO_TOKEN
+
 TEMPERATURE = 0.1
 PHRASE_SHARE = 0.15  # share of the heads that the phrase loss samples
 INSIDE, OUTSIDE = 3, 10  # maximum distance from the head, and from its phrase

@@ -12,13 +12,13 @@ from typing import IO
 
 import numpy as np
 
+from synmask.options import NO_TOKEN
 from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
-UNKNOWN = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
 BEFORE_END = 2000  # the distance before </s>: above that of any tree
 
@@ -38,7 +38,7 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
     word = starts.cumsum() - 1  # the word of each sub-word, `</s>` too
     first = starts.nonzero()[0]
     last = np.append(first[1:], len(starts)) - 1
-    table = np.full((len(starts), 3), UNKNOWN, dtype=np.int16)
+    table = np.full((len(starts), 3), NO_TOKEN, dtype=np.int16)
     if heads is not None:
         itself = np.arange(len(first))
         parent = np.append(np.asarray(heads, dtype=np.int64) - 1, itself[-1])

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synmask.options import NO_TOKEN
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.syntax.treebank import FLAT
 from synmask.pipeline.text.escapes import unescape
 
-NO_INDEX = -1
 BOM = "\ufeff"  # inside a text a space without width
 
 
@@ -89,13 +89,13 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
         Pieces that belong to no word have -1, -1, 0. A word without a piece of its own is merged with the
         word that its first piece belongs to.
     """
-    table = np.full((len(pieces), 3), [NO_INDEX, NO_INDEX, 0], dtype=np.int16)
+    table = np.full((len(pieces), 3), [NO_TOKEN, NO_TOKEN, 0], dtype=np.int16)
     if parsed is None:
         return table, 0
     spans = find_words(text, parsed.words)
     ends = list(accumulate(pieces))
-    owner = [NO_INDEX] * len(pieces)  # the word of each piece
-    first = [NO_INDEX] * len(spans)  # the first piece with a part of the word
+    owner = [NO_TOKEN] * len(pieces)  # the word of each piece
+    first = [NO_TOKEN] * len(spans)  # the first piece with a part of the word
     piece = 0
     for number, span in enumerate(spans):
         if span is None:
@@ -105,22 +105,22 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
         for inside in range(piece, len(ends)):
             if inside and ends[inside - 1] >= span[1]:
                 break
-            if first[number] == NO_INDEX:
+            if first[number] == NO_TOKEN:
                 first[number] = inside
-            if owner[inside] == NO_INDEX:
+            if owner[inside] == NO_TOKEN:
                 owner[inside] = number
-    begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NO_INDEX}
+    begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NO_TOKEN}
     node = [  # the piece that represents each word
-        begins.get(number, begins[owner[index]]) if index != NO_INDEX else NO_INDEX
+        begins.get(number, begins[owner[index]]) if index != NO_TOKEN else NO_TOKEN
         for number, index in enumerate(first)
     ]
     heads: dict[int, int] = {}
     for number, head in enumerate(parsed.heads):
-        there = node[head - 1] if head else NO_INDEX
-        if node[number] not in (NO_INDEX, there) and there != NO_INDEX:
+        there = node[head - 1] if head else NO_TOKEN
+        if node[number] not in (NO_TOKEN, there) and there != NO_TOKEN:
             heads.setdefault(node[number], there)
     for index, number in enumerate(owner):
-        if number != NO_INDEX:
+        if number != NO_TOKEN:
             start = begins[number]
             table[index] = start, heads.get(start, start), punctuation(parsed.words[number])
     return table, spans.count(None)

@@ -18,6 +18,11 @@ from synmask.pipeline.training.update import Learner, Loss
 History = Sequence[Mapping[str, Any]]  # one row per epoch
 
 
+def losses_of(means: Mapping[str, float], **columns: str) -> dict[str, float | str]:
+    """Values of history.csv: column → the mean loss of this name; "" if nothing was masked."""
+    return {column: round(means[name], 5) if name in means else "" for column, name in columns.items()}
+
+
 @dataclass(frozen=True)
 class Stage(ABC):
     """One kind of training: its model, data and validation, and the epochs whose models are kept.

@@ -8,10 +8,11 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from torch.nn.utils.rnn import pad_sequence
 
+from synmask.options import NO_TOKEN
 from synmask.pipeline.text.labels import labels_of_ids
 from synmask.pipeline.training.losses import collate_masked, draw_mask
 
-PADDING = {"bpe_labels": 1, "distances": -1, "heads": -1}  # their values at pads
+PADDING = {"bpe_labels": 1, "distances": NO_TOKEN, "heads": NO_TOKEN}  # their values at pads
 
 
 def continues(dictionary: Dictionary) -> np.ndarray:

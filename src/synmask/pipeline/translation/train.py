@@ -18,7 +18,7 @@ from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
-from synmask.pipeline.training.stage import History, Stage
+from synmask.pipeline.training.stage import History, Stage, losses_of
 from synmask.pipeline.training.update import Learner, validate
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.dataset import AnnotatedPairs
@@ -112,9 +112,8 @@ class Translation(Stage):
     ) -> dict[str, Any]:
         means = validate(learner, valid.in_order())
         return {
-            "train_loss": round(train["loss"], 5),
-            "mlm_loss": round(train["mlm_loss"], 5) if "mlm_loss" in train else "",
-            "valid_loss": round(means["loss"], 5),
+            **losses_of(train, train_loss="loss", mlm_loss="mlm_loss"),
+            **losses_of(means, valid_loss="loss"),
             "valid_ppl": round(math.exp(min(means["nll_loss"], 50)), 4),
             **self._bleu(learner, valid.data, epoch),
         }
