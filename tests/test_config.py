@@ -311,8 +311,8 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
         (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
-        (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' guides 5 heads, the model of corpus 'demo' has 4"),
-        (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' guides 3 layers, the model of corpus 'demo' has 2"),
+        (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' on corpus 'demo': guides 5 heads, the model has 4"),
+        (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' on corpus 'demo': guides 3 layers, the model has 2"),
         (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has none of ja, leave it out"),
         (lambda v: v["experiments"]["aspec-parsed"].update(systems=["transformer", "grammar", "st-nmt"]), "systems: system 'st-nmt' reads templates of the target; corpus 'aspec' has no trees of ja, leave it out"),
         (lambda v: v["systems"]["st-nmt"]["options"].update(least=7), "systems.st-nmt.options: least must not be above most"),
@@ -473,7 +473,7 @@ def test_a_swept_guide_has_no_option_of_another(values):
     values["systems"]["bare"] = {"guide": "pascal"}
     values["corpora"]["demo"]["options"] = {"bare": {"de-en": {"sigma": 2.0}}}
     sweep(values, "guide", "distance", systems=("bare",), tables=["translation"])
-    assert load(values).varied("demo", "de-en")["bare-guide-distance"]["system.guide"] == "distance"
+    assert load(values).run_settings("demo", "de-en", "bare-guide-distance").system.guide == "distance"
 
 
 def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on(values):
@@ -522,9 +522,10 @@ def test_each_part_of_a_task_comes_from_its_own_folder_of_the_users(values):
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
     config = load(values)
-    runs = config.varied("demo", "de-en")
-    assert [*runs] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
-    assert [run["training.dropout"] for run in runs.values()] == [0.1, 0.2, 0.3]
+    systems = config.experiments["demo"].systems
+    assert [*systems] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
+    runs = (config.run_settings("demo", "de-en", name) for name in systems)
+    assert [run.training.dropout for run in runs] == [0.1, 0.2, 0.3]
 
 
 def test_only_numbers_have_a_figure(values):

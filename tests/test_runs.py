@@ -93,9 +93,10 @@ def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(spec_of):
 def test_the_mlm_weight_is_searched_in_each_direction(values):
     config = load(values)
     for corpus, weights_of_corpus in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
+        systems = config.plain_experiments[f"sweep-mlm-weight-{corpus}"].systems
         for direction in config.plain_experiments[corpus].directions:
-            runs = config.varied(f"sweep-mlm-weight-{corpus}", direction).values()
-            weights = sorted(run["system.mlm_weight"] for run in runs)
+            runs = (config.run_settings(corpus, direction, name) for name in systems)
+            weights = sorted(run.system.mlm_weight for run in runs)
             assert (weights[0], weights[-1]) == (0.0, 0.9)
             assert max(b - a for a, b in itertools.pairwise(weights)) <= 0.150001
             assert weights_of_corpus & {*weights}

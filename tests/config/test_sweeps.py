@@ -8,6 +8,7 @@ import pytest
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import flat
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,8 +27,11 @@ def swept(systems, setting, *tried):
     [("model.ffn_dim", [32, 64]), ("training.dropout", [0, 0.2]), ("mask_rate", [0.05, 0.3])],
 )
 def test_any_setting_of_a_training_can_be_swept(setting, tried):
-    runs = swept(["grammar"], setting, *tried).varied("demo", "de-en").values()
-    assert all([key.endswith(setting) for key in run] == [True] for run in runs)
+    config = swept(["grammar"], setting, *tried)
+    systems = config.experiments["demo"].systems
+    runs = [flat(config.run_settings("demo", "de-en", name).plain()) for name in systems]
+    [key] = (key for key in runs[0] if len({str(run[key]) for run in runs}) > 1)
+    assert key.endswith(setting)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def values():
         (lambda v: v["tables"]["glue"].update(tasks=["rt"]), "tables.glue.tasks: unknown task 'rt'; did you mean 'rte'?"),
         (lambda v: v["tables"]["mlm"].update(tasks=["rte"]), "tables.mlm: tasks need a benchmark"),
         (lambda v: v["tables"]["glue"].update(systems=["grammar"]), "tables.glue.systems: system 'grammar' cannot be a RoBERTa, which takes guide `none`, `sla`, `syntax`, or `grammar` with bpe: none"),
-        (lambda v: v["experiments"]["demo"].update(systems=["sla"]), "experiments.demo.systems: system 'sla' cannot translate, guide `sla` is made for RoBERTa; leave it out"),
+        (lambda v: v["experiments"]["demo"].update(systems=["sla"]), "experiments.demo.systems: system 'sla' on corpus 'demo': guide 'sla' is made for RoBERTa; give one that guides translation"),
         (lambda v: v["systems"]["roberta-mlm"].update(mlm_weight="corpus"), "tables.glue-mlm.systems: system 'roberta-mlm' has mlm_weight: corpus; a benchmark has none, give a number"),
         (lambda v: v["tables"]["glue"].update(experiments=["demo"]), "tables.glue: give either `experiments` or `benchmark`"),
         (lambda v: v["tables"]["mlm"].update(metric=["chrf"]), "tables.mlm.metric: unknown key 'metric'; did you mean 'metrics'?"),

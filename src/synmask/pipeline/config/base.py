@@ -264,13 +264,15 @@ class Section(BaseModel):
         """
         return json.loads(json.dumps(self.model_dump(mode="json", **kwargs), sort_keys=True))
 
-    def under(self, other: "Section") -> Self:
-        """This section, overridden by the keys that `other` was given.
+    @classmethod
+    def laid_over(cls, below: "Section", over: "Section") -> Self:
+        """The values of `below`, overridden by the keys that `over` was given.
 
         Raises:
             ValidationError: they do not fit each other.
         """
-        return self.model_validate(merge(self.model_dump(), other.model_dump(exclude_unset=True)))
+        values = below.model_dump(include={*cls.model_fields})
+        return cls.model_validate(merge(values, over.model_dump(exclude_unset=True)))
 
 
 # Keys that several sections have, with different defaults.

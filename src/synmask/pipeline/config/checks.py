@@ -43,7 +43,6 @@ def check(config: Config, published: Published) -> None:
             _check_group(config, name, entry)
         else:
             _check_experiment(config, published, ("experiments", name), entry)
-            _check_trainings(config, name, entry)
     for name in config.benchmarks:
         _check_benchmark(config, name)
     for name, table in config.tables.items():
@@ -106,49 +105,32 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, name: str) -> None:
-    """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
+    """The corpus must have what the guide reads, and the settings of each run must fit each other."""
     corpus, system = experiment.corpus, config.systems[name]
-    try:
-        model = config.model_of(corpus, name)
-    except ValidationError as error:
-        fault = f"on corpus {corpus!r}: {first_fault(error, {})}"
-        raise Fault(("systems", name, "model"), fault) from None
-    reads = system.kind.reads
-    what = f"cannot translate, guide `{system.guide}` is made for RoBERTa; leave it out"
-    _require("words" not in reads, path, f"system {name!r} {what}")
     for direction in experiment.directions:
+        try:
+            config.run_settings(corpus, direction, name)
+        except ValidationError as error:
+            raise _fault_of_run(error, path, config, corpus, name) from None
         source, target = sides(direction)
         for reader, language, what, lacking in (
             (system.templated, target, "templates of the target", "no trees"),
-            (reads, source, f"{' and '.join(sorted(reads))} of a parser", "none"),
+            (system.kind.reads, source, f"{' and '.join(sorted(system.kind.reads))} of a parser", "none"),
         ):
             there = not reader or DataFiles(config).parses(corpus, "train", language)
             lacks = f"corpus {corpus!r} has {lacking} of {language}, leave it out"
             _require(there, path, f"system {name!r} reads {what}; {lacks}")
-        options = config.options(corpus, direction, name)
-        for key, there in (("heads", model.heads), ("layers", model.encoder_layers)):
-            guided = getattr(options, key, None) or 0
-            what = f"guides {guided} {key}, the model of corpus {corpus!r} has {there}"
-            _require(guided <= there, path, f"system {name!r} {what}")
 
 
-def _check_trainings(config: Config, name: str, experiment: Experiment) -> None:
-    """Every training of an experiment needs a share of the MLM loss, and the epochs that make its model."""
-    corpus = ("corpora", experiment.corpus, "training")
-    weight = config.corpora[experiment.corpus].training.mlm_weight
-    for system in experiment.systems:
-        training, row = config.training_of(experiment.corpus, system), config.systems[system]
-        own = row.training.model_fields_set
-        path = ("systems", system, "training") if own & {"average", "max_epochs"} else corpus
-        what = f"{training.average} epochs to average, but only {training.max_epochs} trained"
-        _require(training.kept <= training.max_epochs, (*path, "average"), what)
-        path = ("systems", system, "training") if "checkpoint" in own else corpus
-        fits = training.checkpoint != "best-bleu" or training.validate_bleu
-        _require(fits, (*path, "checkpoint"), "best-bleu needs a validate_bleu above 0")
-        for direction in experiment.directions if row.mlm_weight == "corpus" else ():
-            fits = not isinstance(weight, dict) or direction in weight
-            what = f"no value for {direction}, which experiment {name!r} needs"
-            _require(fits, (*corpus, "mlm_weight"), what)
+def _fault_of_run(error: ValidationError, path: tuple, config: Config, corpus: str, system: str) -> Fault:
+    """The fault in the settings of a run, at the key that sets it: the corpus' or the system's own."""
+    fault, run = first_fault(error, {}), f"system {system!r} on corpus {corpus!r}"
+    section = {"Model": "model", "WholeTraining": "training"}.get(error.title)
+    if section is None:
+        return Fault(path, f"{run}: {fault}")
+    own = getattr(config.systems[system], section).model_fields_set
+    entry = ("systems", system) if own else ("corpora", corpus)
+    return Fault((*entry, section, *fault.path), f"{run}: {fault}")
 
 
 def _check_benchmark(config: Config, name: str) -> None:

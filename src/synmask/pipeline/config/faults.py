@@ -45,7 +45,7 @@ def first_fault(error: ValidationError, values: Any) -> Fault:
     messages = [*dict.fromkeys(detail["message"] for detail in details)]
     message = " or ".join([messages[0], *(text.removeprefix("must be ") for text in messages[1:])])
     value, choices = details[0]["input"], details[0]["ctx"].get("expected", "")
-    if isinstance(value, Mapping) or details[0]["type"] == "missing":
+    if isinstance(value, Mapping | BaseModel) or details[0]["type"] == "missing":
         return Fault(path, message)
     text = json.dumps(value) if isinstance(value, bool | None) else without_passwords(repr(value))
     near = nearest(str(value), re.findall("'(.+?)'", choices), others=False)

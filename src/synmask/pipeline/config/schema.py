@@ -16,7 +16,6 @@ from synmask.pipeline.config import base, sections
 from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flat
 from synmask.pipeline.guidance import TemplateCut, option_names, options_from
 
@@ -172,23 +171,20 @@ class Config(base.Section):
         row = self.systems[system]
         return options_from(row.kind, {**row.options, **over})
 
-    def training_of(self, corpus: str, system: str) -> sections.Training:
+    def training_of(self, corpus: str, system: str) -> sections.WholeTraining:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        return self.corpora[corpus].training.of_system(self.systems[system].training)
+        return sections.WholeTraining.laid_over(self.corpora[corpus].training, self.systems[system].training)
 
     def model_of(self, corpus: str, system: str) -> sections.Model:
-        """A system's sizes on a corpus: the corpus', overridden by the system's.
-
-        Raises:
-            ValidationError: they do not fit each other; `load` checks those of all experiments.
-        """
-        return self.corpora[corpus].model.under(self.systems[system].model)
+        """A system's sizes on a corpus: the corpus', overridden by the system's."""
+        return sections.Model.laid_over(self.corpora[corpus].model, self.systems[system].model)
 
     def run_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """The settings of a training: the corpus', overridden by the system's.
 
         Raises:
-            UserError: the corpus has no share of the MLM loss for this direction.
+            ValidationError: they do not fit each other; `load` checks those of all experiments.
+            Fault: the corpus has no share of the MLM loss for this direction.
         """
         entry, row = self.corpora[corpus], self.systems[system]
         weight = row.mlm_weight
@@ -196,7 +192,8 @@ class Config(base.Section):
             weight = entry.training.mlm_weight
             if isinstance(weight, dict):
                 if direction not in weight:
-                    raise UserError(f"corpora.{corpus}.training.mlm_weight: no value for {direction}")
+                    path = ("corpora", corpus, "training", "mlm_weight")
+                    raise base.Fault(path, f"no value for {direction}")
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
         return sections.RunSettings(
@@ -217,16 +214,6 @@ class Config(base.Section):
         plain = settings.system.model_copy(update={"guide": "none", "options": {}})
         return settings.model_copy(update={"system": plain})
 
-    def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
-        """Each system of an experiment → those of its settings in which they differ, by dotted names."""
-        entry = self.plain_experiments[experiment]
-        runs = {
-            name: flat(self.run_settings(entry.corpus, direction, name).plain()) for name in entry.systems
-        }
-        keys = dict.fromkeys(key for run in runs.values() for key in run)
-        differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
-        return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
-
     def swept_setting(self, experiment: str) -> str | None:
         """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
 
@@ -235,7 +222,8 @@ class Config(base.Section):
         entry = self.plain_experiments[experiment]
         if entry.sweep is None:
             return None
-        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
+        runs = (self.run_settings(entry.corpus, entry.directions[0], name) for name in entry.systems)
+        values = (flat(run.plain()).get(entry.sweep.key) for run in runs)
         return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
 
 

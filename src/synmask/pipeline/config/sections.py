@@ -96,17 +96,25 @@ class Training(base.Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
+class WholeTraining(Training):
+    """How a system is trained on a corpus: settings that fit each other."""
+
+    @model_validator(mode="after")
+    def _makes_its_model(self) -> "WholeTraining":
+        if self.kept > self.max_epochs:
+            what = f"{self.average} epochs to average, but only {self.max_epochs} trained"
+            raise base.Fault(("average",), what)
+        if self.checkpoint == "best-bleu" and not self.validate_bleu:
+            raise base.Fault(("checkpoint",), "best-bleu needs a validate_bleu above 0")
+        return self
+
+
 class CorpusTraining(Training):
     """How translation is trained on a corpus; it overrides the common training key by key."""
 
     mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
         "λ, the share of the MLM loss, of systems with `mlm_weight: corpus`; one, or one per direction", 0.47
     )
-
-    def of_system(self, over: Training) -> Training:
-        """The training of a system on the corpus, which overrides it by the keys that it was given."""
-        common = self.model_dump(exclude={*CorpusTraining.model_fields} - {*Training.model_fields})
-        return Training.model_validate(base.merge(common, over.model_dump(exclude_unset=True)))
 
 
 def _options_by_guide(schema: dict[str, Any]) -> None:
@@ -165,6 +173,13 @@ class RunSettings(base.Section):
         if "words" in system.kind.reads:
             raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
         return system
+
+    @model_validator(mode="after")
+    def _guides_what_is_there(self) -> "RunSettings":
+        for name, there in (("heads", self.model.heads), ("layers", self.model.encoder_layers)):
+            if (guided := getattr(self.system.guide_options, name, None) or 0) > there:
+                raise ValueError(f"guides {guided} {name}, the model has {there}")
+        return self
 
     def plain(self, **kwargs: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
