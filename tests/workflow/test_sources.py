@@ -55,10 +55,7 @@ def rules():
     """Rule → the verb whose sources it has, and the one that it runs."""
     for path in sorted(PROJECT.glob("workflow/rules/*.smk")):
         for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(), re.S | re.M):
-            code, shell = (
-                re.search(r'code=code\("([\w-]+)"', text),
-                re.search(r"synmask ([\w-]+) ", text),
-            )
+            code, shell = re.search(r'code=code\("([\w-]+)"', text), re.search(r"synmask ([\w-]+) ", text)
             if code or shell:
                 yield name, code and code[1], shell and shell[1]
 
@@ -91,17 +88,6 @@ def copied(tmp_path, monkeypatch):
     yield now
     monkeypatch.undo()
     now("text")
-
-
-def test_a_digest_changes_with_the_code_of_its_sources_alone(copied):
-    file = Path(ROOT, "pipeline/training/loop.py")
-    train, score = copied("train"), copied("score-run")
-    text = file.read_text()
-    file.write_text(text + "# changed\n")
-    assert copied("train") == train
-    file.write_text(text + "CHANGED = 1\n")
-    assert copied("train") != train
-    assert copied("score-run") == score
 
 
 @pytest.mark.parametrize(
@@ -253,6 +239,7 @@ def test_what_does_not_count_is_there_and_computes_nothing():
 @pytest.mark.parametrize(
     ("file", "old", "new", "changed"),
     [
+        ("training/loop", "def run_stage(", "CHANGED = 1\n\n\ndef run_stage(", {"train"}),
         ("guidance", "return self.guide_options.mixes(", "return not self.guide_options.mixes(", {"train", "average"}),
         ("guidance", "how syntax guides attention", "other words", set()),
         ("tokens", "return self.tokeniser[language]", "return 'none'", {"text", "average"}),
@@ -283,80 +270,66 @@ def test_what_only_some_jobs_use_is_imported_where_it_should_be():
         assert path_of(package)
 
 
-def test_a_system_has_its_own_guide_alone(jobs):
-    plain, grammar, pascal = (
-        behind(jobs, "train", corpus="demo", system=name) for name in ("transformer", "grammar", "pascal")
+PARTS = r"guides/\w|induction/|options/\w|pipeline/(search/|syntax/|text/(labels|segment)|translation/(st_nmt|valid_bleu))"
+PLAIN = {"guides/__init__", "options/__init__"}
+ATTENTION, LABELS = {"guides/attention"}, {"pipeline/text/labels"}
+INDUCTION = {
+    f"induction/{name}" for name in ("distribution", "in_pytorch", "kernel.cpp", "operators", "parser")
+}
+HEADS = {f"pipeline/syntax/{name}" for name in ("annotations", "tree", "treebank")}
+TEMPLATES = {"pipeline/translation/st_nmt"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "wildcards", "pattern", "files"),
+    [
+        ("train", {"system": "transformer"}, PARTS, PLAIN),
+        ("train", {"system": "grammar"}, PARTS, PLAIN | {"guides/grammar", "options/grammar"} | ATTENTION | LABELS | INDUCTION),
+        ("train", {"system": "pascal"}, PARTS, PLAIN | {"guides/pascal", "options/pascal"} | ATTENTION | LABELS | HEADS),
+        ("train", {"system": "st-nmt"}, PARTS, PLAIN | TEMPLATES),
+        ("average", {"system": "transformer"}, r".*st_nmt", set()),
+        ("average", {"system": "st-nmt"}, r".*st_nmt", TEMPLATES),
+        ("decode", {"system": "transformer"}, r".*st_nmt", set()),
+        ("decode", {"system": "st-nmt"}, r".*st_nmt", TEMPLATES),
+        ("score-run", {"system": "grammar"}, r"guides/|pipeline/(translation|training|evaluation)/", {f"pipeline/evaluation/{name}" for name in ("bleu", "score_run", "sentences")}),
+        ("text", {"source": "de", "target": "en"}, r".*segment", set()),
+        ("text", {"corpus": "nc11", "source": "de", "target": "en"}, r".*segment", {"pipeline/text/segment"}),
+        ("prepare", {"corpus": "iwslt14"}, r".*/(aspec|iwslt14|nc11)", {"pipeline/corpora/iwslt14"}),
+        ("constituency", {}, r".*\.java", {"pipeline/syntax/Parse.java"}),
+        ("report", {}, r".*/(tree_)?page\.(html|css|js)", {f"pipeline/reporting/page/{name}" for name in ("page.html", "page.css", "page.js", "tree_page.js")}),
+    ],
+)  # fmt: skip
+def test_a_job_has_the_parts_that_it_uses_alone(jobs, verb, wildcards, pattern, files):
+    found = behind(jobs, verb, **{"corpus": "demo"} | wildcards)
+    assert {file for file in found if re.match(pattern, file)} == files
+
+
+def test_what_predicts_templates_has_no_guide(jobs):
+    run, plain = (
+        Wildcards(fromdict={"corpus": "demo", "system": name}) for name in ("st-nmt", "transformer")
     )
-    modules = ("distribution", "in_pytorch", "kernel.cpp", "operators", "parser")
-    induction = {f"induction/{name}" for name in modules}
-    assert grammar - plain == {
-        "guides/grammar",
-        "guides/attention",
-        "options/grammar",
-        "pipeline/text/labels",
-        *induction,
-    }
-    assert pascal - plain >= {"guides/pascal", "guides/attention", "pipeline/syntax/annotations"}
-    assert {name for name in plain if name.startswith(("guides/", "induction/"))} == {"guides/__init__"}
+    assert jobs(run).code("train", guided=False) == jobs(plain).code("train")
 
 
 def test_the_search_counts_for_trainings_that_validate_by_bleu(jobs):
-    plain = {"corpus": "demo", "system": "transformer"}
-    assert not [name for name in behind(jobs, "train", **plain) if "/search/" in name or "bleu" in name]
     corpus = jobs.config.corpora["demo"]
     training = corpus.training.model_copy(update={"validate_bleu": 1})
-    changed = corpus.model_copy(update={"training": training})
-    config = jobs.config.model_copy(update={"corpora": {**jobs.config.corpora, "demo": changed}})
-    found = behind(Jobs(config), "train", **plain)
+    corpora = jobs.config.corpora | {"demo": corpus.model_copy(update={"training": training})}
+    found = behind(
+        Jobs(jobs.config.model_copy(update={"corpora": corpora})),
+        "train",
+        corpus="demo",
+        system="transformer",
+    )
     assert {
-        "pipeline/translation/valid_bleu",
-        "pipeline/translation/beam",
-        "pipeline/search/kernel.cpp",
+        f"pipeline/{name}" for name in ("translation/valid_bleu", "translation/beam", "search/kernel.cpp")
     } <= found
 
 
-def test_external_tokenisers_count_where_they_run(jobs):
-    assert "pipeline/text/segment" not in behind(jobs, "text", corpus="demo", source="de", target="en")
-    assert "pipeline/text/segment" in behind(jobs, "text", corpus="nc11", source="de", target="en")
-
-
-def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_has_none(jobs):
-    run, plain = (
-        Wildcards(fromdict={"corpus": "demo", "system": system}) for system in ("st-nmt", "transformer")
-    )
-    assert jobs(run).code("train", guided=False) == jobs(plain).code("train")
-    for verb in ("train", "average", "decode"):
-        reads = [
-            system
-            for system in ("st-nmt", "transformer")
-            if "pipeline/translation/st_nmt" in behind(jobs, verb, corpus="demo", system=system)
-        ]
-        assert reads == ["st-nmt"], verb
-
-
-def test_scores_do_not_depend_on_models(jobs):
-    found = behind(jobs, "score-run", corpus="demo", system="grammar")
-    assert {"pipeline/evaluation/bleu", "pipeline/evaluation/sentences"} <= found
-    assert not [
-        name for name in found if name.startswith(("guides/", "pipeline/translation/", "pipeline/training/"))
-    ]
-
-
-def test_a_corpus_has_its_own_archives_alone(jobs):
-    archives = {f"pipeline/corpora/{name}" for name in ("aspec", "iwslt14", "nc11")}
-    assert behind(jobs, "prepare", corpus="iwslt14") & archives == {"pipeline/corpora/iwslt14"}
-
-
 def test_other_files_are_sources_of_what_reads_them(jobs):
-    assert "pipeline/syntax/Parse.java" in behind(jobs, "constituency")
-    page = {f"pipeline/reporting/page/page.{kind}" for kind in ("html", "css", "js")}
-    assert page | {"pipeline/reporting/page/tree_page.js"} <= behind(jobs, "report")
     everything = {file for _, code, _ in rules() if code for file in sources(code)}
-    everything |= {
-        *sources(
-            "train", jobs(Wildcards(fromdict={"corpus": "demo", "system": "grammar"})).optional_modules()
-        )
-    }
+    grammar = jobs(Wildcards(fromdict={"corpus": "demo", "system": "grammar"}))
+    everything |= {*sources("train", grammar.optional_modules())}
     others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
     others -= {str(ROOT / "pipeline/reporting/page/compare.html")}  # of a verb for people
     assert len(others) > 10
