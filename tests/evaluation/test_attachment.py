@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.attachment import Attachment, read_heads
-
-
-def evaluate(gold, induced, counted):
-    attachment = Attachment()
-    attachment.add(gold, induced, counted)
-    return attachment.result()
+from synmask.pipeline.evaluation.attachment import attachment, read_heads
 
 
 def test_by_hand():
     # "the dog saw a cat ." without the full stop
     gold, counted = [[2, 3, 0, 5, 3, 3]], np.array([True] * 5 + [False])
-    rows = evaluate(gold, [[2, 3, 0, 3, 4, 1]], counted)["rows"]
+    rows = attachment(gold, [[2, 3, 0, 3, 4, 1]], counted)["rows"]
     assert rows["induced"] == {"directed": 60, "undirected": 80}  # "cat" on "a": the other way round
     assert rows["left-neighbour"] == {"directed": 0, "undirected": 60}  # root the dog saw a
     assert rows["right-neighbour"] == {"directed": 60, "undirected": 60}  # dog saw a cat root
@@ -25,7 +19,7 @@ def test_by_hand():
 def test_neighbours_skip_punctuation_and_stay_in_their_sentence():
     gold = [[3, 3, 0], [0, 1]]  # a , b | c d
     counted = np.array([True, False, True, True, True])
-    rows = evaluate(gold, [[0, 0, 0], [0, 0]], counted)["rows"]
+    rows = attachment(gold, [[0, 0, 0], [0, 0]], counted)["rows"]
     assert rows["right-neighbour"] == {"directed": 50, "undirected": 75}  # 3 root | 2 root
     assert rows["left-neighbour"] == {"directed": 50, "undirected": 75}  # root 1 | root 1
 
@@ -34,7 +28,7 @@ def test_random_heads_are_any_other_word_or_the_root():
     sentences = 20_000
     gold = [[0, 1, 1]] * sentences
     counted = np.ones(3 * sentences, dtype=bool)
-    rows = evaluate(gold, gold, counted)["rows"]
+    rows = attachment(gold, gold, counted)["rows"]
     assert rows["random"]["directed"] == pytest.approx(100 / 3, abs=0.5)
     # 1: 0, or 2 or 3, whose head it is; 2 and 3: 1 alone
     assert rows["random"]["undirected"] == pytest.approx(100 * (1 + 1 / 3 + 1 / 3) / 3, abs=0.5)
@@ -45,7 +39,7 @@ def test_against_loops():
     lengths = rng.integers(1, 9, 60).tolist()
     gold, induced = ([rng.integers(0, n + 1, n).tolist() for n in lengths] for _ in range(2))
     counted = rng.random(sum(lengths)) < 0.8
-    found = evaluate(gold, induced, counted)
+    found = attachment(gold, induced, counted)
     directed = undirected = word = 0
     for truth, heads in zip(gold, induced, strict=True):
         counts = counted[word : word + len(heads)]
@@ -65,7 +59,7 @@ def test_against_loops():
 def test_no_word_is_right_because_it_heads_the_full_stop():
     """Like the neighbours, which are words that count: "barks" is the root, and the full stop depends on it."""
     gold, counted = [[2, 0, 2]], np.array([True, True, False])
-    found = evaluate(gold, [[0, 3, 0]], counted)["rows"]
+    found = attachment(gold, [[0, 3, 0]], counted)["rows"]
     assert found["induced"] == {"directed": 0, "undirected": 0}
     assert found["right-neighbour"] == {"directed": 100, "undirected": 100}
 

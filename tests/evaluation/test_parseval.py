@@ -6,8 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation import parseval
 from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
 from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.files import write_lines
@@ -268,28 +266,6 @@ def test_too_few_parses_and_nothing_to_score(files):
     files[1].write_text(row([], ["yes"]))
     with pytest.raises(UserError, match=r"gold, .*predicted: no sentence has two words"):
         evaluate_files(*files[:2])
-
-
-@pytest.mark.parametrize("kind", ["parses", "trees"])
-def test_scores_do_not_depend_on_how_many_sentences_are_read_at_once(
-    random_sentences, tmp_path, monkeypatch, kind
-):
-    rng = np.random.default_rng(1)
-    trees, parses = random_sentences
-    heads = [rng.integers(0, len(tree.leaves()) + 1, (2, len(tree.leaves()))).tolist() for tree in trees]
-    write_lines(tmp_path / "gold", map(str, trees))
-    write_lines(tmp_path / "heads", (" ".join(map(str, gold)) for gold, _ in heads))
-    lines = [
-        row(parse.distances, parse.tokens, heads=found).strip()
-        for parse, (_, found) in zip(parses, heads, strict=True)
-    ]
-    with_heads = kind == "parses"
-    write_lines(tmp_path / "predicted", lines if with_heads else map(str, trees))
-    files = [tmp_path / name for name in ("gold", "predicted", *(["heads"] if with_heads else []))]
-    whole = evaluate_files(*files)
-    monkeypatch.setattr(parseval, "SENTENCES", 7)
-    assert json.dumps(evaluate_files(*files)) == json.dumps(whole)
-    assert (whole[0]["dependencies"] is not None) == with_heads
 
 
 def test_trees_in_brackets_score_as_the_distances_that_make_them(random_sentences, tmp_path):

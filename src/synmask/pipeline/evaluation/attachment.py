@@ -1,6 +1,5 @@
 """Dependency accuracy of induced heads and of trivial ones."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -33,46 +32,33 @@ def read_heads(path: Path, lengths: Iterable[int]) -> Iterator[list[int]]:
         yield heads
 
 
-class Attachment:
-    """Counts of words with the right head, of which the percentage follows.
+def attachment(
+    gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int]], counted: np.ndarray
+) -> dict[str, Any]:
+    """The words with the right head, in percent.
 
     Directed: the induced head is the gold head (the root's is 0). Undirected: also right if the word is the
     gold head of the induced head (Klein and Manning 2004), and this one counts. Rows beside "induced":
     "left-neighbour" and "right-neighbour", the counted word before or after (the first, or last, is the
     root), and "random", any other word of the sentence or the root (mean of 5 seeds).
+
+    Args:
+        gold, induced: for each sentence its words' heads, from 1, 0 = root.
+        counted: (W,) bool, of all words; punctuation is left out.
+    Returns:
+        {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}.
     """
-
-    def __init__(self) -> None:
-        self.words = 0
-        self._right = [Counter[str]() for _ in ROWS]
-        self._random = [np.random.default_rng(seed) for seed in RANDOM_SEEDS]
-
-    def add(
-        self, gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int]], counted: np.ndarray
-    ) -> None:
-        """Count further sentences.
-
-        Args:
-            gold, induced: for each sentence its words' heads, from 1, 0 = root.
-            counted: (W,) bool, of all words; punctuation is left out.
-        """
-        sizes = np.array([len(heads) for heads in gold])
-        first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
-        truth = _joined(gold)
-        others = np.repeat(sizes, sizes)
-        position = np.arange(len(truth)) - first + 1
-        rows = [_joined(induced), *_neighbours(counted, first)]
-        for rng in self._random:
-            drawn = rng.integers(0, others)  # 0 … n-1: the root and all words but itself
-            rows.append(drawn + (drawn >= position))
-        for count, heads in zip(self._right, rows, strict=True):
-            count.update(_right(truth, heads, first, position, counted))
-        self.words += int(counted.sum())
-
-    def result(self) -> dict:
-        """{"words": number of counted words, "rows": {row: {"directed", "undirected"}}}, in percent."""
-        percent = [{name: 100 * (right / self.words) for name, right in row.items()} for row in self._right]
-        return {"words": self.words, "rows": by_name([*zip(ROWS, percent, strict=True)])}
+    sizes = np.array([len(heads) for heads in gold])
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
+    truth, others = _joined(gold), np.repeat(sizes, sizes)
+    position, words = np.arange(len(truth)) - first + 1, int(counted.sum())
+    rows = [_joined(induced), *_neighbours(counted, first)]
+    for seed in RANDOM_SEEDS:
+        drawn = np.random.default_rng(seed).integers(0, others)  # 0 … n-1: the root and all words but itself
+        rows.append(drawn + (drawn >= position))
+    right = [_right(truth, heads, first, position, counted) for heads in rows]
+    percent = [{name: 100 * (count / words) for name, count in row.items()} for row in right]
+    return {"words": words, "rows": by_name([*zip(ROWS, percent, strict=True)])}
 
 
 def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:

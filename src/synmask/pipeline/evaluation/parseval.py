@@ -1,18 +1,16 @@
 """Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice, tee
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import protocols
-from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, Attachment, by_name, read_heads
+from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, attachment, by_name, read_heads
 from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
 from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import (
@@ -26,9 +24,9 @@ from synmask.pipeline.syntax.tree import (
 )
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree
 
-SENTENCES = 1000  # that are held in memory at once
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
+OF_SUB_WORDS = ("cut_words", "ties", "explained_by_labels_within_sentences")
 PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
     "words": protocols.words,
     "paper": protocols.paper,
@@ -37,7 +35,7 @@ PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
 
 
 def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
-    """`evaluate` for a treebank and predictions (see `read_pairs`), `SENTENCES` at a time.
+    """`evaluate` for a treebank and predictions (see `read_pairs`).
 
     Args:
         heads: gold dependency heads, one sentence per line: for each word the number of its head, from 1,
@@ -45,116 +43,68 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     Raises:
         UserError: the files do not fit together, or a line is damaged; the message names file and line.
     """
-    pairs, same = tee(read_pairs(gold, predicted))
-    lengths = (len(tree.leaves()) for tree, _ in same)
-    truth = read_heads(heads, lengths) if heads else (None for _ in lengths)
-    sentences = ((tree, parse, right) for right, (tree, parse) in zip(truth, pairs, strict=False))
-    corpus_scores, attachment = CorpusScores(), Attachment() if heads else None
-    unparsed = failed = 0
-    while chunk := [*islice(sentences, SENTENCES)]:
-        parsed = [row for row in chunk if row[0].label not in UNPARSED]
-        scored = [row for row in parsed if not row[1].failed]
-        unparsed += len(chunk) - len(parsed)
-        failed += len(parsed) - len(scored)
+    pairs = [*read_pairs(gold, predicted)]
+    right = [*read_heads(heads, (len(tree.leaves()) for tree, _ in pairs))] if heads else [None] * len(pairs)
+    parsed = [row for row in zip(pairs, right, strict=True) if row[0][0].label not in UNPARSED]
+    scored = [(*pair, truth) for pair, truth in parsed if not pair[1].failed]
+    try:
         if not scored:
-            continue
+            reason = "every predicted parse failed, (()); there is nothing to score"
+            raise UserError(reason if parsed else "no sentence has a gold tree; parse them again")
         trees, parses, right = zip(*scored, strict=True)
         if heads is not None and any(parse.spans is not None for parse in parses):
-            raise UserError(f"{gold}, {predicted}: trees in brackets have no heads; leave --heads out")
+            raise UserError("trees in brackets have no heads; leave --heads out")
         corpus = ParsedCorpus(trees, parses)
-        corpus_scores.add(corpus)
-        if any(parse.heads is None for parse in parses):
-            attachment = None
-        if attachment is not None:
-            attachment.add(right, [parse.heads for parse in parses], corpus.counted)
-    try:
-        if not corpus_scores.sentences:
-            reason = "every predicted parse failed, (()); there is nothing to score"
-            raise UserError(reason if failed else "no sentence has a gold tree; parse them again")
-        result, counts = corpus_scores.result()
+        result, counts = evaluate(corpus)
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
-    result |= {"unparsed": unparsed, "failed": failed}
-    return result | {"dependencies": attachment and attachment.result()}, counts
+    induced = [parse.heads for parse in parses]
+    dependencies = attachment(right, induced, corpus.counted) if heads and None not in induced else None
+    result |= {"unparsed": len(pairs) - len(parsed), "failed": len(parsed) - len(scored)}
+    return result | {"dependencies": dependencies}, counts
 
 
 def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
-    """The `CorpusScores` of one corpus: result and counts."""
-    scores = CorpusScores()
-    scores.add(corpus)
-    return scores.result()
-
-
-class CorpusScores:
     """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
 
     `precision`, `recall` and `f1` are computed from the corpus' span counts; `sentence_f1` is the mean of the
     sentences' F1. As in Compound PCFG's scorer, F1 is 1 if neither tree has a span that counts. All are
-    percentages. The corpus may be added in parts: of each, only counts are kept.
+    percentages.
 
     Rows: "induced"; trivial trees over the protocol's leaves: "right-branching", "left-branching",
     "balanced", "random" (mean of 5 seeds); and "oracle", the binarised gold tree. If punctuation is among the
     leaves, names of trivial trees end in "-with-punctuation", and "right-branching-punctuation-high" has the
     final punctuation (and `</s>`) at the top.
+
+    Returns:
+        The scores: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
+        "sentence_f1"}}, for "words" also "recall_by_label"}}, "cut_words": number of split words, and of
+        those that sub-word trees cut, "ties": number of splits, and of those that only the rule for equal
+        distances decides, "explained_by_labels_within_sentences": the share of the distances' variance within
+        sentences that the BPE labels on both sides of a gap explain (1 if trees only say which words are
+        split; None if each sentence's distances are equal), "punctuation": the number of gold leaves, of
+        those whose tag is not known (`tree.counts`), and these tags, "other_deletions": sentences that EVALB
+        leaves out (`ParsedCorpus`)}. For bracketed trees the three before the last two are None, and the
+        protocol "paper" is missing, as these concern sub-words. The counts per sentence, for `bootstrap`:
+        {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
+    Raises:
+        UserError: no sentence can be scored.
     """
-
-    def __init__(self) -> None:
-        self.sentences = 0
-        self._parts: dict[str, list[_Counts]] = {}
-        self._random = {name: [np.random.default_rng(seed) for seed in RANDOM_SEEDS] for name in PROTOCOLS}
-        self._leaves, self._unknown_tags = 0, Counter[str]()
-        self._other_deletions: int | None = None
-        self._sub_words: Counter[str] | None = Counter()
-        self._gaps: list[np.ndarray] = []
-
-    def add(self, corpus: ParsedCorpus) -> None:
-        """Count the spans of further sentences."""
-        self.sentences += len(corpus.lengths)
-        for name, protocol in PROTOCOLS.items():
-            if corpus.predicted is None or name != "paper":
-                self._parts.setdefault(name, []).append(_counts(protocol(corpus), self._random[name]))
-        self._leaves += len(corpus.tags)
-        if (count := corpus.other_deletions) is not None:
-            self._other_deletions = count + (self._other_deletions or 0)
-        self._unknown_tags.update(tag for tag in corpus.tags.tolist() if not known(tag))
-        if corpus.predicted is None:
-            self._sub_words.update(_sub_words(corpus))
-            self._gaps.append(_gaps(corpus))
-        else:
-            self._sub_words = None
-
-    def result(self) -> tuple[dict, dict]:
-        """The scores, and counts per sentence.
-
-        Returns:
-            The scores: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall",
-            "f1", "sentence_f1"}}, for "words" also "recall_by_label"}}, "cut_words": number of split words,
-            and of those that sub-word trees cut, "ties": number of splits, and of those that only the rule
-            for equal distances decides, "explained_by_labels_within_sentences": the share of the distances'
-            variance within sentences that the BPE labels on both sides of a gap explain (1 if trees only say
-            which words are split; None if each sentence's distances are equal), "punctuation": the number of
-            gold leaves, of those whose tag is not known (`tree.counts`), and these tags, "other_deletions":
-            sentences that EVALB leaves out (`ParsedCorpus`)}. For bracketed trees the three before the last
-            two are None, and the protocol "paper" is missing, as these concern sub-words. For `bootstrap`:
-            {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
-        Raises:
-            UserError: no sentence can be scored.
-        """
-        scored = {name: _scores(parts) for name, parts in self._parts.items()}
-        unknown = {"by_characters": self._unknown_tags.total(), "tags": sorted(self._unknown_tags)}
-        result = {
-            "protocols": {name: scores for name, (scores, _) in scored.items()},
-            "punctuation": {"leaves": self._leaves} | unknown,
-            "other_deletions": self._other_deletions,
-            "cut_words": None,
-            "ties": None,
-            "explained_by_labels_within_sentences": None,
-        }
-        if (counts := self._sub_words) is not None:
-            result["cut_words"] = {key: counts[key] for key in ("cut", "split")}
-            result["ties"] = {key: counts[key] for key in ("tied", "splits")}
-            result["explained_by_labels_within_sentences"] = _explained_by_labels(self._gaps)
-        return result, {name: counts for name, (_, counts) in scored.items()}
+    of_sub_words = corpus.predicted is None
+    names = [name for name in PROTOCOLS if of_sub_words or name != "paper"]
+    scored = {name: _scores(PROTOCOLS[name](corpus)) for name in names}
+    unknown = [tag for tag in corpus.tags.tolist() if not known(tag)]
+    result = {
+        "protocols": {name: scores for name, (scores, _) in scored.items()},
+        "punctuation": {
+            "leaves": len(corpus.tags),
+            "by_characters": len(unknown),
+            "tags": sorted({*unknown}),
+        },
+        "other_deletions": corpus.other_deletions,
+        **(_sub_words(corpus) if of_sub_words else dict.fromkeys(OF_SUB_WORDS)),
+    }
+    return result, {name: counts for name, (_, counts) in scored.items()}
 
 
 @dataclass(frozen=True)
@@ -192,59 +142,22 @@ def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
     return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """The span counts of n sentences under one protocol, of R kinds of trees; several are random.
-
-    Attributes:
-        names: (R) of the kinds.
-        scored: (n,) whether a sentence counts; `pairs`: whether any has two words or more.
-        gold: (n,) spans of the gold trees; `matched`, `predicted`: (R, n).
-        labels: label → its gold constituents, and how many of them each kind but the last, the oracle, has
-            (1 + R - 1,); how the oracle splits what the gold tree leaves open says nothing. None: not wanted.
-    """
-
-    names: list[str]
-    scored: np.ndarray
-    pairs: bool
-    gold: np.ndarray
-    matched: np.ndarray
-    predicted: np.ndarray
-    labels: dict[str, np.ndarray] | None
-
-
-def _counts(view: View, random: Sequence[np.random.Generator]) -> _Counts:
-    gold, times = view.distinct(view.spans)
-    trees = [(name, _Matches(view, spans, gold, times)) for name, spans in _trees(view, random)]
-    return _Counts(
-        names=[name for name, _ in trees],
-        scored=view.scored,
-        pairs=bool((view.kept >= 2).any()),
-        gold=view.per_sentence(gold, times),
-        matched=np.stack([tree.matched for _, tree in trees]),
-        predicted=np.stack([tree.predicted for _, tree in trees]),
-        labels=None if view.labels is None else _by_label(view, gold, [tree for _, tree in trees[:-1]]),
-    )
-
-
-def _scores(parts: Sequence[_Counts]) -> tuple[dict, dict]:
+def _scores(view: View) -> tuple[dict, dict]:
     """One protocol's scores, and counts per sentence."""
-    if not any(part.pairs for part in parts):
+    if not (view.kept >= 2).any():
         raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
-    names = parts[0].names
-    scored, gold, matched, predicted = (
-        np.concatenate([getattr(part, key) for part in parts], axis=-1)
-        for key in ("scored", "gold", "matched", "predicted")
-    )
-    of_scored = (counts[..., scored] for counts in (gold, matched, predicted))
-    rows = [*zip(names, map(partial(_row, next(of_scored)), *of_scored), strict=True)]
+    keys, times = view.distinct(view.spans)
+    trees = [(name, _Matches(view, spans, keys, times)) for name, spans in _trees(view)]
+    gold, scored = view.per_sentence(keys, times), view.scored
+    rows = [(name, _row(gold[scored], tree.matched[scored], tree.predicted[scored])) for name, tree in trees]
     result = {"sentences": int(scored.sum()), "skipped": int((~scored).sum()), "rows": by_name(rows)}
-    if parts[0].labels is not None:
-        result["recall_by_label"] = _recall_by_label(names[:-1], [part.labels for part in parts])
+    if view.labels is not None:
+        # without the oracle: how it splits what the gold tree leaves open says nothing
+        result["recall_by_label"] = _recall_by_label(view, keys, trees[:-1])
     counts = {"gold": gold.tolist()}
-    for place, name in enumerate(name.removesuffix(WITH_PUNCTUATION) for name in names):
-        if name in COUNTED:
-            counts[name] = {"matched": matched[place].tolist(), "predicted": predicted[place].tolist()}
+    for name, tree in trees:
+        if (short := name.removesuffix(WITH_PUNCTUATION)) in COUNTED:
+            counts[short] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
     return result, counts
 
 
@@ -276,8 +189,8 @@ class _Matches:
         self.predicted = view.per_sentence(keys, own_times) + view.extra * view.scored
 
 
-def _trees(view: View, random: Sequence[np.random.Generator]) -> Iterator[tuple[str, np.ndarray]]:
-    """The rows' names and the spans (S, 2) of all their trees; those of `random` go on where they stopped."""
+def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
+    """The rows' names and the spans (S, 2) of all their trees."""
     leaves = "" if view.high is None else WITH_PUNCTUATION
     yield "induced", view.induced
     yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
@@ -286,8 +199,8 @@ def _trees(view: View, random: Sequence[np.random.Generator]) -> Iterator[tuple[
     yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
     yield f"balanced{leaves}", _grown(balanced, view.lengths)
     ends = np.cumsum(view.lengths[view.lengths > 0]) - 1
-    for rng in random:
-        slots = rng.random(view.lengths.sum())
+    for seed in RANDOM_SEEDS:
+        slots = np.random.default_rng(seed).random(view.lengths.sum())
         slots[ends] = np.inf
         yield f"random{leaves}", spans_of_forest(slots)
     yield "oracle", view.oracle
@@ -304,41 +217,34 @@ def _percent(part: float, whole: float) -> float:
     return float(100 * part / whole) if whole else 100.0
 
 
-def _by_label(view: View, gold: np.ndarray, trees: Sequence[_Matches]) -> dict[str, np.ndarray]:
-    """`_Counts.labels`. A constituent with several labels (a unary chain) counts for each."""
-    keys = view.counted(view.spans)
-    names, label = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
-    pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), label), axis=1), axis=0)
-    hits = [np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names)) for tree in trees]
-    counts = np.stack([np.bincount(pairs[:, 1], minlength=len(names)), *hits]).astype(np.int64)
-    return dict(zip(names.tolist(), counts.T, strict=True))
-
-
 def _recall_by_label(
-    names: Sequence[str], parts: Sequence[dict[str, np.ndarray]]
+    view: View, gold: np.ndarray, trees: Sequence[tuple[str, _Matches]]
 ) -> dict[str, dict[str, float]]:
-    """The most frequent label first."""
-    counts: dict[str, np.ndarray] = {}
-    for part in parts:
-        for label, row in part.items():
-            counts[label] = counts.get(label, 0) + row
-    return {
-        label: {"gold": total}
-        | by_name([(name, _percent(hit, total)) for name, hit in zip(names, hits, strict=True)])
-        for label, (total, *hits) in sorted(
-            ((label, row.tolist()) for label, row in counts.items()), key=lambda row: (-row[1][0], row[0])
-        )
+    """Label → its gold constituents, and which share of them each kind of tree has; most frequent first.
+
+    A constituent with several labels (a unary chain) counts for each.
+    """
+    keys = view.counted(view.spans)
+    labels, place = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
+    pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), place), axis=1), axis=0)
+    totals = np.bincount(pairs[:, 1], minlength=len(labels)).tolist()
+    hits = [(name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(labels))) for name, tree in trees]
+    rows = {
+        label: {"gold": total} | by_name([(name, _percent(hit[number], total)) for name, hit in hits])
+        for number, (label, total) in enumerate(zip(labels.tolist(), totals, strict=True))
     }
+    return dict(sorted(rows.items(), key=lambda row: (-row[1]["gold"], row[0])))
 
 
-def _sub_words(corpus: ParsedCorpus) -> dict[str, int]:
+def _sub_words(corpus: ParsedCorpus) -> dict[str, Any]:
     """Split words, those of them that trees over sub-words (without `</s>`) cut; splits, and ties of them."""
     spans = spans_of_forest(corpus.distances)
     split = corpus.piece_end - corpus.piece_start > 1
     words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
     whole = np.isin(words, keys_of(spans))
-    counts = {"cut": int((~whole).sum()), "split": int(split.sum())}
-    return counts | {"tied": ties(corpus.distances), "splits": len(spans)}
+    cut = {"cut": int((~whole).sum()), "split": int(split.sum())}
+    tied = {"tied": ties(corpus.distances), "splits": len(spans)}
+    return dict(zip(OF_SUB_WORDS, (cut, tied, _explained_by_labels(_gaps(corpus))), strict=True))
 
 
 def _gaps(corpus: ParsedCorpus) -> np.ndarray:
@@ -359,10 +265,9 @@ def _gaps(corpus: ParsedCorpus) -> np.ndarray:
         return columns - np.repeat(means, gaps, axis=0)
 
 
-def _explained_by_labels(parts: Sequence[np.ndarray]) -> float | None:
+def _explained_by_labels(columns: np.ndarray) -> float | None:
     """R² of the two labels beside a gap within sentences: effects of the kinds of `_gaps`, fitted by least
     squares. Neither a sentence's level, which trees do not depend on, nor its mix of kinds counts."""
-    columns = np.concatenate(parts)
     distances, kinds = columns[:, 0], columns[:, 1:]
     with np.errstate(over="ignore", invalid="ignore"):
         total = distances @ distances
