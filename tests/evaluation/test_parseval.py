@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
 from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.files import write_lines

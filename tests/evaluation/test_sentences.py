@@ -29,9 +29,9 @@ def counted(texts, tmp_path):
     _, references = texts
 
     def make(name, hypotheses, **options):
-        plain = (hypotheses, references)
-        counts = sentence_counts(plain, plain, language="en", **options)
-        rows = pd.DataFrame(counts, columns=[*COUNTS, *TOKENISED])
+        metrics = ("sacrebleu", "bleu_tokenised")
+        counts = [sentence_counts(metric, hypotheses, references, "en", **options)[0] for metric in metrics]
+        rows = pd.DataFrame(np.hstack(counts), columns=[*COUNTS, *TOKENISED])
         rows.assign(log_probability=-1.5, tokens=3).to_csv(tmp_path / f"{name}.csv", index=False)
         return tmp_path / f"{name}.csv"
 

@@ -155,7 +155,7 @@ def test_runs_without_their_counts_or_of_other_sentences_are_named(runs):
     counted = folder / "demo/de-en/a/seed2/sentences.csv"
     whole = counted.read_text()
     counted.unlink()
-    with pytest.raises(UserError, match=r"seed2/sentences\.csv: no such file"):
+    with pytest.raises(UserError, match=r"seed2/sentences\.csv: no counts for sacrebleu; score it again"):
         compared(folder)
     counted.write_text(whole.replace("words,", "letters,"))
     with pytest.raises(UserError, match=r"seed2/sentences\.csv: no column words"):

@@ -142,8 +142,8 @@ def test_bars_in_the_terminal_stand_below_each_other():
 
 
 def table_of(labels, notes=(), title="T"):
-    names = {"corpus": "c", "column": "de-en", "metric": "p", "group": "", "head": "P", "run": None}
-    numbers = {"digits": 2, "contest": True, "seeds": 1, "asked": 1, "diverged": 0}
+    names = {"corpus": "c", "column": "de-en", "metric": "p", "group": "", "run": None}
+    numbers = {"seeds": 1, "asked": 1, "diverged": 0}
     cells = [
         names | numbers | {"system": str(place), "label": label, "mean": float(place)}
         for place, label in enumerate(labels)

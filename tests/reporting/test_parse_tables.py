@@ -89,7 +89,7 @@ def test_by_hand(run, table):
     # sd of 30 and 33 is 3 / sqrt(2)
     assert cells(words, "System a")[:4] == ["32.50 ± 2.12", "30.50 ± 2.12", "31.50 ± 2.12", "33.50 ± 2.12"]
     assert cells(words, "right-branching")[2] == "**40.00**"  # a baseline may be the best
-    assert cells(words, "System a")[6] == "**45.00**"
+    assert cells(words, "System a")[6] == "**45.00 [1 of 2]**"
     assert cells(words, "oracle")[2] == "90.00"  # never the best
     assert cells(words, "System b")[4:] == ["–"] * 4
     assert cells(evalb, "System a")[2] == "36.50 ± 2.12"
@@ -115,9 +115,9 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     runs = [run("a", "de-en", 1, 50.0, matched=better), run("b", "de-en", 1, 50.0, matched=slightly)]
     _, markdown, latex = table(runs)
     marked = cells(markdown.split("\n# ")[0], "System a")
-    assert marked[2] == "**50.00‡**"
+    assert marked[2] == "**50.00‡ [1 of 2]**"
     assert sum("‡" in one for one in marked) == 1  # F1 alone is tested
-    assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00**"
+    assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00 [1 of 2]**"
     assert "F1 De→En, by the same tests: System b against System a −" in markdown
     assert "(p = 0.001)" in markdown
     assert r"50.00$^{\ddagger}$" in latex
@@ -142,7 +142,7 @@ def test_without_heads_there_is_no_table_of_them(run, table):
 def test_a_system_without_heads_is_not_missing_among_the_heads(run, table):
     _, markdown, _ = table([run("a", "de-en", 1, 30.0), run("b", "de-en", 1, 30.0, heads=False)])
     words, *_, dependencies = markdown.split("\n# ")
-    assert cells(words, "System b")[2] == "30.00"
+    assert cells(words, "System b")[2] == "30.00 [1 of 2]"
     assert "System a" in dependencies
     assert "System b" not in dependencies
 

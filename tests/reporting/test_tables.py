@@ -301,7 +301,7 @@ def test_runs_without_counts_are_named_and_not_tested(run, table):
 
 def test_runs_of_other_sentences_are_refused(run, table):
     runs = [run("transformer", 1, 30.0, right=3), run("grammar", 1, 31.0, right=5, sentences=39)]
-    with pytest.raises(UserError, match=r"^de-en, grammar and transformer: not scored on the same test set"):
+    with pytest.raises(UserError, match=r"^de-en, grammar and transformer: not scored on the same sentences"):
         table(spec_of(["transformer", "grammar"], seeds=[1]), runs)
 
 
@@ -472,7 +472,7 @@ def test_costs(run, table):
     _, _, markdown = table(spec, runs)
     # two devices for half an hour, then for an hour
     assert cells(markdown, "A") == ["1.5", "1500 ± 0", "1.50 ± 0.71", "2.00 [1 of 2]"]
-    assert any(line.startswith("Trained here on: CPU. Hours count every device;") for line in markdown)
+    assert "Trained here on: CPU." in markdown
 
 
 def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):

@@ -174,13 +174,13 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
     head = f"{','.join(COUNTS)}\n{','.join('1' * len(COUNTS))}\n"
     path = scored(folder, RUN, sentences_csv=head)
     counts = path.with_name("sentences.csv")
-    assert _counts(None, None, "sacrebleu", counts).shape == (len(COUNTS), 1)
+    assert _counts("sacrebleu", counts, None, None).shape == (len(COUNTS), 1)
     counts.write_text(head.replace("1", "2"))
-    refused(counts, "not what scores.json", _counts, None, None, "sacrebleu", counts)
+    refused(counts, "not what scores.json", _counts, "sacrebleu", counts, None, None)
     refused(counts, "not what scores.json", Runs([folder]).counts, "sacrebleu", "de-en", "grammar")
     answers = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n").with_name("examples.csv")
     answers.write_text("part,answer,gold\ndev,1,1\n")
-    refused(answers, "not what scores.json", _counts, "cola", "dev", "matthews", answers)
+    refused(answers, "not what scores.json", _counts, "matthews", answers, "cola", "dev")
     counted = folder / "parse_counts.json"
     text = json.dumps(RUN | {"counts": {}})
     written(

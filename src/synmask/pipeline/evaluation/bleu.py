@@ -1,6 +1,6 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -143,15 +143,18 @@ def score(
 
 
 def sentence_counts(
-    plain: Texts, tokens: Texts, *, language: str, lowercase: bool = False
-) -> Iterator[list[int]]:
-    """Yield `COUNTS` (sacreBLEU's) and `TOKENISED` of each sentence; arguments as for `score`."""
-    metrics = [bleu(metric, language, lowercase=lowercase) for metric in ("sacrebleu", "bleu_tokenised")]
-    for metric in metrics:
-        metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    for pairs in zip(zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
-        found = [
-            metric.sentence_score(line, [expected])
-            for metric, (line, expected) in zip(metrics, pairs, strict=True)
-        ]
-        yield [count for one in found for count in (*one.counts, *one.totals, one.sys_len, one.ref_len)]
+    metric: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str,
+    *,
+    lowercase: bool = False,
+) -> tuple[np.ndarray, str]:
+    """(N, 10) `COUNTS` of each sentence, and the metric's signature; arguments as for `bleu`."""
+    counter = bleu(metric, language, lowercase=lowercase)
+    counter.effective_order = True  # does not affect counts; avoids a warning per sentence
+    pairs = zip(hypotheses, references, strict=True)
+    scores = [counter.sentence_score(line, [expected]) for line, expected in pairs]
+    counts = [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
+    counter.effective_order = False  # for the signature
+    return np.array(counts), str(counter.get_signature())

@@ -16,7 +16,7 @@ from synmask.pipeline.arguments import Lowercase, RunFolder, on_gpus
 from synmask.pipeline.config.base import Measured
 from synmask.pipeline.config.data_files import module_file
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code
+from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code, sentence_counts
 from synmask.pipeline.files import write_json
 from synmask.pipeline.languages import sides
 from synmask.pipeline.record import made, names, read_record, read_run
@@ -72,10 +72,10 @@ def measured(
     language: str,
     lowercase: bool = False,
 ) -> tuple[np.ndarray, str]:
-    """Counts (N, 2) of each segment, whose sums' `ratio` is the metric; its signature.
+    """Counts of each segment from whose sums the metric follows (`sentences.score_of`); its signature.
 
-    TER counts edits and words of the reference, a function of the user's its value and 1: the score is the
-    mean.
+    sacreBLEU has `bleu.COUNTS` (N, 10). The others have two (N, 2), whose `ratio` is the score: TER edits and
+    words of the reference, a function of the user's its value and 1, so its score is the mean.
 
     Args:
         sources: None if they are not known.
@@ -85,6 +85,8 @@ def measured(
     Raises:
         UserError: the function does not exist, fails, or does not return a finite number per segment.
     """
+    if metric == "sacrebleu":
+        return sentence_counts(metric, hypotheses, references, language, lowercase=lowercase)
     if metric == "ter":
         asian = sacrebleu_code(language) in ("zh", "ja")
         ter = TER(normalized=asian, asian_support=asian)
@@ -109,21 +111,14 @@ def _values(name: str, segments: int, texts: Sequence[list[str] | None]) -> np.n
     """The values (segments,) of the user's function of this name."""
     function = _function(name)
     with _in_one_line(name):
-        values = function(*texts)
-        values = [*values] if hasattr(values, "__iter__") and not isinstance(values, str) else values
-    if not isinstance(values, list) or len(values) != segments:
-        got = f"{len(values):,} values" if isinstance(values, list) else repr(values)[:80]
-        raise UserError(f"{name}: returned {got} for {segments:,} segments; return a number for each")
-    for number, value in enumerate(values, start=1):
-        try:
-            fine = not isinstance(value, str) and math.isfinite(float(value))
-        except (TypeError, ValueError):
-            fine = False
-        if not fine:
-            raise UserError(
-                f"{name}: segment {number:,} has {repr(value)[:80]}; return a finite number for each"
-            )
-    return np.array([*map(float, values)])
+        values = [math.nan if isinstance(value, str | None) else float(value) for value in function(*texts)]
+    if len(values) != segments:
+        raise UserError(
+            f"{name}: returned {len(values):,} values for {segments:,} segments; return a number for each"
+        )
+    if wrong := [number for number, value in enumerate(values, start=1) if not math.isfinite(value)]:
+        raise UserError(f"{name}: segment {wrong[0]:,} has no finite number; return one for each")
+    return np.array(values)
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ counts of a test sentence, of sacreBLEU and of tokenised BLEU, how probable the 
 the name of its set, if there are several.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
+from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.files import read_csv, read_lines
+from synmask.pipeline.metric_names import is_measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,12 +49,24 @@ OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
 }
 
 
+def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
+    """How a metric follows from sums of its counts."""
+    return ratio if is_measured(metric) else OF_SENTENCES[metric][1]
+
+
 def counts_of(path: Path, metric: str) -> np.ndarray | None:
-    """(D, N) the counts of a sentences.csv from whose sums a metric follows; None if it lacks them.
+    """(D, N) the counts of a run's sentences from whose sums a metric follows; None if they are not known.
+
+    Args:
+        path: sentences.csv; the file of a metric that `measure` computes stands beside it.
 
     Raises:
-        UserError: as `read_sentences`.
+        UserError: as `read_sentences` and `read_measured`.
     """
+    if is_measured(metric):
+        return np.array(read_measured(measured_file(path, metric))["counts"])
+    if not path.exists():
+        return None
     rows, (columns, _) = read_sentences(path), OF_SENTENCES[metric]
     return rows[columns].to_numpy().T if {*columns} <= {*rows} else None
 
@@ -96,8 +110,9 @@ def sentence_rows(
     """The rows of sentences.csv, the first with the names of its columns; arguments as of `score_sets`."""
     named = [[name] for name in of_sets] or [[]] * len(plain[0])
     yield [*COUNTS, *TOKENISED, *PROBABILITY, *([SET] if of_sets else [])]
-    counts = sentence_counts(plain, tokens, **kwargs)
-    for row, (log_probability, pieces), name in zip(counts, probable.tolist(), named, strict=True):
+    texts = {"sacrebleu": plain, "bleu_tokenised": tokens}
+    counts = np.hstack([sentence_counts(metric, *pair, **kwargs)[0] for metric, pair in texts.items()])
+    for row, (log_probability, pieces), name in zip(counts.tolist(), probable.tolist(), named, strict=True):
         yield [*row, log_probability, int(pieces), *name]
 
 

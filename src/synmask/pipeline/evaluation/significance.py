@@ -9,19 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import ROUNDING, SAMPLES, f1, paired_bootstrap
 
 LEVEL = 0.05
 POWER = 0.8
 MAX_SEEDS = 10_000
-
-
-class Certainty(NamedTuple):
-    """The certainty of a difference between two systems: `p` is the larger of the other two."""
-
-    p: float
-    p_test_set: float
-    p_seeds: float | None  # None if a side has one seed
 
 
 class Effect(NamedTuple):
@@ -33,27 +26,43 @@ class Effect(NamedTuple):
     p: float | None
 
 
+class Difference(NamedTuple):
+    """An `Effect` with the p of both tests: `p` is the larger one."""
+
+    difference: float
+    low: float
+    high: float
+    p_seeds: float | None
+    p_test_set: float
+    p: float
+
+
 def compare(
     scores: Sequence[float],
     rivals: Sequence[float] | float,
     counts: Sequence[Sequence[np.ndarray]],
     rival_counts: Sequence[Sequence[np.ndarray]],
     *,
+    names: str,
     score: Callable[[np.ndarray], np.ndarray] = f1,
     gain: float = 0.0,
     samples: int = SAMPLES,
-) -> Certainty:
-    """Test whether two systems' mean scores differ by `gain`: `paired_bootstrap` and `over_seeds`.
+) -> Difference:
+    """By how much two systems' mean scores differ from a `gain`: `paired_bootstrap` and `over_seeds`.
 
     Args:
         scores, rivals: one per seed; a rival without seeds, such as a trivial tree, has one number.
         counts, rival_counts, score, samples: as for `paired_bootstrap`.
+        names: of the systems.
     Raises:
-        ValueError: as `paired_bootstrap`.
+        UserError: the systems were not scored on the same sentences.
     """
-    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
-    p_seeds = over_seeds([one - gain for one in scores], rivals).p
-    return Certainty(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
+    try:
+        p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
+    except ValueError as error:
+        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
+    effect = over_seeds([one - gain for one in scores], rivals)
+    return Difference(*effect, p_test_set, max(effect.p or 0.0, p_test_set))
 
 
 def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effect:

@@ -18,7 +18,7 @@ import yaml
 from synmask.pipeline.display import pipes, plain, shown
 from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
-from synmask.pipeline.evaluation.significance import compare, over_seeds
+from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.paths import existing
 from synmask.pipeline.record import read_record, training_in
 
@@ -125,10 +125,9 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
         return []
     counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]
     bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
-    p = compare(*bleu, *counts, score=bleu_of_counts)
-    found = over_seeds(*bleu)
-    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+z.2f} to {found.high:+z.2f}"
-    difference = f"test sacreBLEU {found.difference:+z.2f} ({seeds}; p = {p.p:.3f}"
+    test = compare(*bleu, *counts, names=f"{run.parent.name} and {BASELINE}", score=bleu_of_counts)
+    seeds = "one seed" if test.p_seeds is None else f"95% interval {test.low:+z.2f} to {test.high:+z.2f}"
+    difference = f"test sacreBLEU {test.difference:+z.2f} ({seeds}; p = {test.p:.3f}"
     return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
 
 

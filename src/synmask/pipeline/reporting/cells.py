@@ -1,8 +1,10 @@
-"""The cells of a table as one tidy frame, a row per system, column and metric; and how they are printed."""
+"""The cells of a table as one tidy frame, a row per column, metric and system; and how they are printed."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Annotated, Any
 
 import pandas as pd
@@ -12,18 +14,23 @@ from pydantic import Field
 from synmask.pipeline.arguments import Json, Labels, OneOrMore
 from synmask.pipeline.config.base import Line, Metric
 from synmask.pipeline.display import arrow
+from synmask.pipeline.evaluation.significance import Difference
+from synmask.pipeline.published import Number
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.runs import Column, Columns
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
-OF_CSV = [
-    "corpus", "column", "metric", "system", "label", "published", "origin", "paper", "mean", "sd", "median",
-    "seeds", "asked", "difference", "baseline", "p", "p_test_set", "p_seeds", "best", "best_published",
-]  # fmt: skip
-NUMBERS = ["published", "mean", "sd", "median", "difference", "change", "p", "p_test_set", "p_seeds"]
-MARKS = ["best", "best_published"]
+CELL = ["corpus", "direction", "system"]  # of its runs
 COLUMN = ["corpus", "column", "metric"]
-LINES = ("published", "quoted", "here", "median")  # of a system, below each other
+OF_CSV = [
+    *COLUMN, "system", "label", "published", "origin", "paper", "mean", "sd", "median", "seeds", "asked",
+    "difference", "baseline", "p", "p_test_set", "p_seeds", "best", "best_published",
+]  # fmt: skip
+COLUMNS = [*OF_CSV, "group", "run", "printed", "change", "diverged"]
+NUMBERS = ["published", "mean", "sd", "median", "difference", "change", "p", "p_test_set", "p_seeds"]
+LINES = ["published", "quoted", "here", "median"]  # of a system, below each other
+ORACLE = "oracle trees"  # never the best
+Test = Callable[[Column, str, pd.DataFrame, pd.DataFrame], dict[str, Any]]
 
 
 @Parameter(name="*")
@@ -41,8 +48,13 @@ class TableOptions:
     @cached_property
     def expected(self) -> pd.DataFrame:
         """The runs, one row each, in the table's order."""
-        runs = expected_runs(self.columns, dict(self.labels))
-        return pd.DataFrame(runs, columns=["corpus", "direction", "system", "seed", "label", "group"])
+        runs = [
+            (column["corpus"], column["column"], system, seed, label, column["group"])
+            for column in self.columns
+            for system, label in self.labels
+            for seed in column["runs"].get(system, ())
+        ]
+        return pd.DataFrame(runs, columns=[*CELL, "seed", "label", "group"])
 
 
 @Parameter(name="*")
@@ -58,52 +70,75 @@ class ScoreOptions(TableOptions):
     notes: Annotated[tuple[Line, ...], Parameter(help="Further notes below the table.")] = ()
 
 
-def cell_of(
-    column: Column, metric: str, system: str | None, label: str, runs: pd.DataFrame
-) -> dict[str, Any]:
-    """A cell without tests: of these runs, but those without a finite score."""
-    printing, values = METRICS[metric], scaled(runs, metric)
-    return {
-        "corpus": column["corpus"],
-        "column": column["column"],
-        "metric": metric,
-        "system": system,
-        "label": label,
-        "mean": values.mean(),  # NaN without runs
-        "sd": values.std() if printing.spread else None,
-        "median": values.median() if len(values) > 1 else None,
-        "seeds": len(values),
-        "asked": 0,
-        "diverged": 0,
-        "run": system and column.get("task", column["column"]),
-        "group": column["group"],
-        "head": printing.label,
-        "digits": printing.digits,
-        "contest": printing.contest,
-    }
+def cells_of(
+    options: TableOptions,
+    metrics: Sequence[str],
+    runs: pd.DataFrame,
+    test: Test,
+    baseline: str | None,
+    published: Mapping[tuple[str, ...], Number],
+) -> pd.DataFrame:
+    """The cells of a table: for each column, metric and row, from the runs with a finite score.
+
+    Args:
+        test: column, metric, runs of a cell and of its baseline → the cell's columns on their difference.
+        published: (corpus, column, metric, system) → number.
+    """
+    runs = runs.reindex(columns=list(dict.fromkeys([*runs, *metrics, "diverged"])))
+    by_cell = dict(iter(runs.groupby(CELL, sort=False)))
+    seeds = options.expected.groupby(CELL)["seed"].nunique().to_dict()
+    seeds_of_average = options.expected.groupby("system")["seed"].nunique().to_dict()
+    cells = []
+    for column, metric, (system, label) in product(options.columns, metrics, options.labels):
+        place, is_average = (column["corpus"], column["column"]), column.get("task", "") is None
+        sides = (by_cell.get((*place, name), runs[:0]) for name in (system, baseline))
+        ours, rivals = (_finite(side, metric) for side in sides)
+        values = ours["value"]
+        cell = dict(zip(COLUMN, (*place, metric), strict=True)) | {
+            "system": system,
+            "label": label,
+            "mean": values.mean(),  # NaN without runs
+            "sd": values.std() if METRICS[metric].spread else None,
+            "median": values.median() if len(values) > 1 else None,
+            "seeds": len(values),
+            "asked": seeds_of_average.get(system, 0) if is_average else seeds.get((*place, system), 0),
+            "diverged": int(ours["diverged"].notna().sum()),
+            "group": column["group"],
+            "run": column.get("task", column["column"]),
+        }
+        if number := published.get((*place, metric, system)):
+            cell |= {"published": number.mean, "printed": number.text, "paper": number.paper}
+            cell["origin"] = "measured" if number.measured else "quoted"
+            cell["difference"] = cell["mean"] - number.mean
+        if system != baseline and len(ours) and len(rivals):
+            cell |= test(column, metric, ours, rivals)
+        cells.append(cell)
+    return frame_of(cells)
 
 
-def scaled(runs: pd.DataFrame, metric: str) -> pd.Series:
-    """The finite scores of runs, scaled for print."""
-    values = runs[metric] if metric in runs else runs["seed"][:0]
-    return values.astype(float).dropna() * METRICS[metric].scale
+def _finite(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The runs with a finite score, with this `value` as it is printed."""
+    return runs.assign(value=runs[metric].astype(float) * METRICS[metric].scale).dropna(subset=["value"])
+
+
+def tested(baseline: str, difference: Difference) -> dict[str, Any]:
+    """The columns of a cell on its difference from the baseline."""
+    probabilities = {key: getattr(difference, key) for key in ("p", "p_test_set", "p_seeds")}
+    return {"baseline": baseline, "change": difference.difference} | probabilities
 
 
 def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """The frame of cells, ordered by column, metric and row.
 
     Columns beside `OF_CSV`'s (docs/tables.md):
+        group: the heading of the corpus.
+        run: direction or task of the runs; none of an average.
         printed: the published number as its paper prints it.
         change: the difference from the baseline.
         diverged: how many of the runs did.
-        run: direction or task of the runs; none of an average or of trivial trees.
-        group, head, digits, contest: the heading of the corpus and of the metric; how it is printed; 1 if the
-            highest is the best, -1 if the lowest is.
     """
-    frame = pd.DataFrame(cells)
-    missing = dict.fromkeys({*OF_CSV, *NUMBERS, "printed", "run"} - {*frame})
-    missing |= dict.fromkeys({*MARKS} - {*frame}, False)
-    return frame.assign(**missing).astype(dict.fromkeys(NUMBERS, float))
+    frame = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(NUMBERS, float))
+    return frame.assign(**{mark: frame[mark].eq(True) for mark in ("best", "best_published")})
 
 
 def marked(cells: pd.DataFrame) -> pd.DataFrame:
@@ -111,12 +146,17 @@ def marked(cells: pd.DataFrame) -> pd.DataFrame:
     not the best."""
     marks = {}
     for value, mark in (("mean", "best"), ("published", "best_published")):
-        contest = cells["contest"].astype(int)
-        pairs = zip((cells[value] * contest).where(contest != 0), cells["digits"], strict=True)
-        printed = pd.Series([round(number, digits) for number, digits in pairs], cells.index, dtype=float)
-        columns = printed.groupby([cells[key] for key in COLUMN])
-        marks[mark] = printed.eq(columns.transform("max")) & columns.transform("count").gt(1)
+        rows = zip(cells["metric"], cells["system"], cells[value], strict=True)
+        ranks = pd.Series([_rank(*row) for row in rows], cells.index, dtype=float)
+        columns = ranks.groupby([cells[key] for key in COLUMN])
+        marks[mark] = ranks.eq(columns.transform("max")) & columns.transform("count").gt(1)
     return cells.assign(**marks)
+
+
+def _rank(metric: str, system: str, value: float) -> float:
+    """A number as printed, or less where the lowest is the best; NaN if it cannot be the best."""
+    contest = METRICS[metric].contest if system != ORACLE else 0
+    return round(contest * value, METRICS[metric].digits) if contest else math.nan
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -129,9 +169,9 @@ def probability(p: float) -> str:
     return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
-def text_of(cell: pd.Series) -> str | None:
+def text_of(cell: Mapping[str, Any]) -> str | None:
     """35.80 ± 0.12‡ (−0.09) [4 of 5]: mean, sd, mark, difference, and runs that lack or diverged; or None."""
-    digits = cell["digits"]
+    digits = METRICS[cell["metric"]].digits
     if pd.isna(cell["mean"]):
         return None
     text = f"{cell['mean']:z.{digits}f}"  # z: no -0.00
@@ -146,52 +186,43 @@ def text_of(cell: pd.Series) -> str | None:
     return f"{text} [{', '.join(faults)}]" if faults else text
 
 
-def wide(cells: pd.DataFrame, form: Callable[[pd.Series], str]) -> pd.DataFrame:
-    """The table as text: rows per system and line, columns with three levels of heads; NaN without a number.
+def _lines(cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The lines of its system that a cell has."""
+    if pd.notna(cell["printed"]):
+        line = "published" if cell["origin"] == "measured" else "quoted"
+        yield _line(cell, line, cell["printed"], best=cell["best_published"])
+    if cell["asked"] or cell["seeds"]:
+        yield _line(cell, "here", text_of(cell), best=cell["best"])
+    if cell["metric"] == "glue" and pd.notna(cell["median"]):
+        yield _line(cell, "median", f"{cell['median']:z.{METRICS['glue'].digits}f}")
+
+
+def _line(cell: Mapping[str, Any], line: str, text: str | None, *, best: bool = False) -> dict[str, Any]:
+    return {**cell, "line": line, "place": LINES.index(line), "text": text, "best": best}
+
+
+def wide(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
+    """The table as text: rows per label and line, columns per group, direction and metric; NaN: no number.
+
+    Levels of heads without text are left out, and the lines' names if all are ours.
 
     Args:
         form: a cell, with its `line`, `text` and `best` → what is printed.
     """
-    row = cells.groupby(["system", "label"], sort=False, dropna=False).ngroup()
-    of_row = cells["asked"].gt(0).groupby(row)
-    quoted = cells["origin"].eq("quoted").groupby(row)
-    here = of_row.transform("any") if cells["asked"].any() else ~quoted.transform("any")
-    printed = {"text": cells["printed"], "best": cells["best_published"]}
-    median = [f"{value:z.{digits}f}" for value, digits in zip(cells["median"], cells["digits"], strict=True)]
-    of_lines = {
-        "published": cells.assign(**printed)[cells["origin"].eq("measured")],
-        "quoted": cells.assign(**printed)[cells["origin"].eq("quoted")],
-        "here": cells.assign(text=[text_of(cell) for _, cell in cells.iterrows()])[here],
-        "median": cells.assign(text=median, best=False)[cells["metric"].eq("glue") & cells["median"].notna()],
-    }
-    lines = pd.concat(of_lines, names=["line", "cell"]).reset_index("line")
-    lines["y"] = len(LINES) * row.loc[lines.index] + lines["line"].map(LINES.index)
-    lines["x"] = cells.groupby(COLUMN, sort=False).ngroup().loc[lines.index]
-    lines["text"] = [form(line) if pd.notna(line["text"]) else None for _, line in lines.iterrows()]
-    table = lines.pivot(index="y", columns="x", values="text")
-    stubs = lines.drop_duplicates("y").set_index("y").loc[table.index, ["label", "line"]]
-    heads = lines.drop_duplicates("x").set_index("x").loc[table.columns]
-    table.columns = pd.MultiIndex.from_arrays([heads["group"], heads["column"].map(arrow), heads["head"]])
-    table.index = pd.MultiIndex.from_frame(stubs)
-    return table if {*lines["line"]} != {"here"} else table.droplevel("line")
-
-
-def expected_runs(columns: Iterable[Column], labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Every run that a table asks for, in its order, with the label of its row and the group of its column.
-
-    Args:
-        labels: system → label, in the order of the rows.
-    """
-    return [
-        {
-            "corpus": column["corpus"],
-            "direction": column["column"],
-            "system": system,
-            "seed": seed,
-            "label": label,
-            "group": column["group"],
-        }
-        for column in columns
-        for system, label in labels.items()
-        for seed in column["runs"].get(system, ())
-    ]
+    metrics = {*cells["metric"]}
+    heads = {name: "test " * (f"valid_{name}" in metrics) + METRICS[name].label for name in metrics}
+    cells = cells.assign(
+        x=cells.groupby(COLUMN, sort=False).ngroup(),
+        y=cells.groupby(["system", "label"], sort=False).ngroup(),
+        head=cells["metric"].map(heads),
+        column=cells["column"].map(arrow),
+    )
+    rows = cells.to_dict("records")
+    lines = [line for cell in rows for line in _lines(cell)] or [_line(cell, "here", None) for cell in rows]
+    texts = pd.DataFrame([cell | {"text": form(cell) if cell["text"] else None} for cell in lines])
+    levels = ["group", "column", "head"]
+    table = texts.pivot(index=["y", "place", "label", "line"], columns=["x", *levels], values="text")
+    shown = [level for level in levels if texts[level].any()]
+    table.columns = pd.MultiIndex.from_frame(table.columns.to_frame()[shown])
+    table = table.droplevel(["y", "place"])
+    return table if {*texts["line"]} != {"here"} else table.droplevel("line")

@@ -13,19 +13,19 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from cyclopts import Parameter
-from sacrebleu.metrics import BLEU
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured
 from synmask.pipeline.display import isolated, pipes, plain, shown
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bleu import ChrF, bleu, bleu_of_counts, read_texts, words_of
-from synmask.pipeline.evaluation.measure import measured, ratio
-from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
-from synmask.pipeline.evaluation.significance import compare as certainty
+from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
+from synmask.pipeline.evaluation.measure import measured
+from synmask.pipeline.evaluation.sentences import score_of
+from synmask.pipeline.evaluation.significance import LEVEL, holm, seeds_needed
+from synmask.pipeline.evaluation.significance import compare as difference_of
 from synmask.pipeline.files import all_writing, read_lines
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.examples import examples_of
+from synmask.pipeline.reporting.examples import examples
 from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.metrics import METRICS
 
@@ -49,7 +49,7 @@ Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option,
 class System:
     """A system's translations: of each seed's file its counts by sentence (N, D), score of the metric, chrF.
 
-    The metric follows from sums of counts: BLEU (`bleu.COUNTS`), or one that is `measured`.
+    The metric follows from sums of counts (`measured`).
     """
 
     name: str
@@ -128,7 +128,7 @@ def compare(
         rows=cells,
         groups=by_group,
         runs=[f"{isolated(name)} {seed}" for name, seed in runs],
-        examples=examples_of(sides, runs, **kwargs),
+        examples=examples(sides, runs, **kwargs),
         with_source=source is not None,
     )  # fmt: skip
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
@@ -161,30 +161,15 @@ def _scored(
     chrf = ChrF(lowercase=kwargs["lowercase"])
     scored, left = [], iter(translations)
     for name, *files in systems:
-        system = System(name, bleu_of_counts if metric == "sacrebleu" else ratio, [], [], [])
+        system = System(name, score_of(metric), [], [], [])
         for lines in islice(left, len(files)):
-            if metric == "sacrebleu":
-                counts, signature = _counts(lines, references, **kwargs)
-                matches, ngrams, (words, length) = np.split(counts.sum(axis=0), [4, 8])
-                score = BLEU.compute_bleu(matches.tolist(), ngrams.tolist(), words, length).score
-            else:
-                counts, signature = measured(metric, lines, references, sources, **kwargs)
-                score = float(ratio(counts.sum(axis=0)))
+            counts, signature = measured(metric, lines, references, sources, **kwargs)
+            score = float(system.score(counts.sum(axis=0)))
             system.counts.append(counts)
             system.scores.append(score)
             system.chrf.append(chrf.corpus_score(lines, [references]).score)
         scored.append(system)
     return scored, {metric: signature, "chrf": str(chrf.get_signature())}
-
-
-def _counts(lines: Sequence[str], references: Sequence[str], **kwargs: Any) -> tuple[np.ndarray, str]:
-    """`bleu.COUNTS` of each sentence (N, 10); BLEU's signature."""
-    metric = bleu("sacrebleu", **kwargs)
-    metric.effective_order = True  # else it warns of each sentence; counts do not depend on it
-    scores = [metric.sentence_score(*pair) for pair in zip(lines, ([one] for one in references), strict=True)]
-    metric.effective_order = False  # for the signature
-    counts = [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
-    return np.array(counts), str(metric.get_signature())
 
 
 def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, str]]:
@@ -201,21 +186,22 @@ def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, 
     ]
     base, *rivals = systems
     sides = [[[*table.T] for table in one.counts] for one in systems]
-    found = [
-        certainty(one.scores, base.scores, counts, sides[0], score=base.score)
+    tests = [
+        difference_of(
+            one.scores, base.scores, counts, sides[0], names=f"{one.name} and {base.name}", score=base.score
+        )
         for one, counts in zip(rivals, sides[1:], strict=True)
     ]
-    corrected = holm([one.p for one in found])
-    for row, one, tested, p in zip(rows[1:], rivals, found, corrected, strict=True):
-        size = over_seeds(one.scores, base.scores)
+    corrected = holm([test.p for test in tests])
+    for row, one, test, p in zip(rows[1:], rivals, tests, corrected, strict=True):
         needed = seeds_needed(one.scores, base.scores, gain, LEVEL / len(rivals))
-        several = math.isfinite(size.low)
+        several = math.isfinite(test.low)
         row |= {
-            "difference": signed(size.difference),
-            "95% interval": f"{signed(size.low)} to {signed(size.high)}" if several else ONE_SEED,
+            "difference": signed(test.difference),
+            "95% interval": f"{signed(test.low)} to {signed(test.high)}" if several else ONE_SEED,
             "p": f"{p:.3f}",
-            "p test set": f"{tested.p_test_set:.3f}",
-            "p seeds": "" if tested.p_seeds is None else f"{tested.p_seeds:.3f}",
+            "p test set": f"{test.p_test_set:.3f}",
+            "p seeds": "" if test.p_seeds is None else f"{test.p_seeds:.3f}",
             "needed": "" if needed is None else str(needed),
         }
     return rows

@@ -13,8 +13,8 @@ from pydantic import Field
 from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import f1
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
-from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of, score_of
+from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
@@ -132,10 +132,10 @@ class Runs:
             paths = self.seeds(direction, system, "scores.json").values()
             for path in paths:
                 read_record(path, [path.with_name("sentences.csv")])
-            counts_by_path = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
-            for path in (path for path, counts in counts_by_path.items() if counts is None):
+            counts = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
+            for path in (path for path in paths if counts[path] is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
-            return [*counts_by_path.values()]
+            return [*counts.values()]
         scored = self.seeds(direction, system, "parse.json").values()
         files = [path.with_name("parse_counts.json") for path in scored]
         for path, counts in zip(scored, files, strict=True):
@@ -178,17 +178,29 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
             rival_mean = fmean(theirs)
             rival_seeds = 0 if contrast.trivial else len(theirs)
             theirs = rival_mean if contrast.trivial else theirs
-            difference, low, high, _ = over_seeds(ours, theirs)
-            counts = _sides(contrast, runs.counts, direction)
-            test = partial(_tests, contrast, direction, ours, theirs, *counts)
-            gain = contrast.gain.get(direction)
-            p, p_gain = test(0.0), (None, None) if gain is None else test(gain)
+            counts, rival_counts = _sides(contrast, runs.counts, direction)
+            test = partial(
+                compare,
+                ours,
+                theirs,
+                counts,
+                rival_counts[:1] if contrast.trivial else rival_counts,  # alike for all runs
+                names=f"{direction}, {contrast.system} and {contrast.rival}",
+                score=score_of(contrast.metric) if contrast.metric in OF_SENTENCES else f1,
+                samples=SAMPLES,
+            )
+            gain, found = contrast.gain.get(direction), test()
+            p_gain = (None, None) if gain is None else _both(test(gain=gain))
             yield ContrastResult(
                 direction, contrast.system, contrast.rival, contrast.metric,
-                seeds=len(ours), rival_seeds=rival_seeds, mean=fmean(ours), rival_mean=rival_mean,
-                difference=difference, low=low, high=high, p_test_set=p[0], p_seeds=p[1],
-                gain=gain, p_gain_test_set=p_gain[0], p_gain_seeds=p_gain[1], ours=ours, theirs=theirs,
+                len(ours), rival_seeds, fmean(ours), rival_mean, *found[:3], *_both(found),
+                gain, *p_gain, ours=ours, theirs=theirs,
             )  # fmt: skip
+
+
+def _both(test: Difference) -> tuple[float, float]:
+    """p over the sentences, and over the seeds: 1 with too few of them."""
+    return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
 
 
 def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, list]:
@@ -196,21 +208,6 @@ def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, li
     metric, row = contrast.metric, contrast.row
     rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, row)
     return read(metric, direction, contrast.system, row), read(metric, direction, *rival)
-
-
-def _tests(
-    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, counts: list,
-    rival_counts: list, gain: float,
-) -> tuple[float, float]:  # fmt: skip
-    """p of a difference of `gain` over the sentences, and over the seeds: 1 with too few of them."""
-    rivals = rival_counts[:1] if contrast.trivial else rival_counts  # alike for all runs
-    score = OF_SENTENCES[contrast.metric][1] if contrast.metric in OF_SENTENCES else f1
-    try:
-        test = compare(ours, theirs, counts, rivals, score=score, gain=gain, samples=SAMPLES)
-    except ValueError as error:
-        names = f"{direction}, {contrast.system} and {contrast.rival}"
-        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
 
 
 def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:

@@ -1,16 +1,14 @@
 """Translations sentence by sentence, in the style of compare-mt: scores, gains, words that differ."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import CHRF
 
 from synmask.pipeline.evaluation.bleu import words_of
-from synmask.pipeline.files import read_aligned
 from synmask.pipeline.reporting.html import spread
 
 MAX_SENTENCES = 30
@@ -41,12 +39,7 @@ class Example:
 
 
 def examples(
-    source: Path,
-    reference: Path,
-    hypotheses: Mapping[Name, Path],
-    *,
-    language: str = "en",
-    lowercase: bool = False,
+    sides: Sequence[Sequence[str]], names: Sequence[Name], *, language: str = "en", lowercase: bool = False
 ) -> list[Example]:
     """MAX_SENTENCES sentences that the runs translate differently, the last system's largest gain first.
 
@@ -55,21 +48,11 @@ def examples(
     system's run with the same seed or, if that is missing, with its first seed.
 
     Args:
-        source, reference: plain text, one sentence per line.
-        hypotheses: the runs' detokenised translations, the baseline's first.
+        sides: the lines of the source, of the reference, and of each run's detokenised translations.
+        names: of the runs, the baseline's first.
         language: the target's; words are those of `bleu.words_of`.
         lowercase: compare without case.
-    Raises:
-        UserError: the files do not have the same number of lines.
     """
-    sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
-    return examples_of(sides, list(hypotheses), language=language, lowercase=lowercase)
-
-
-def examples_of(
-    sides: Sequence[Sequence[str]], names: Sequence[Name], *, language: str = "en", lowercase: bool = False
-) -> list[Example]:
-    """`examples` of texts: the source, the reference and the translations of the runs `names`."""
     chrf = CHRF(lowercase=lowercase)
     last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
     baselines = [_baseline(names, place) for place in range(len(names))]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -15,6 +15,7 @@ from synmask.pipeline.display import isolated, padded, plain
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, read_json, writing
 from synmask.pipeline.reporting.cells import frame_of, probability, signed, wide
+from synmask.pipeline.reporting.metrics import METRICS
 
 UNICODE_LATEX = r"""% Letters beyond Latin need LuaLaTeX or XeLaTeX, \usepackage{fontspec} and their font;
 % text from right to left also needs \usepackage[bidi=basic]{babel} (LuaLaTeX)."""
@@ -52,30 +53,14 @@ class Table:
     baseline: str = ""
     stub: str = "System"
 
-    def blocks(self, form: Callable[[pd.Series], str]) -> Iterator[tuple[str, pd.DataFrame]]:
-        """The tables of text (`cells.wide`): one, or if it is too wide one per head of the first level.
-
-        Levels of heads without text are left out. Neighbours that print the same are one column.
-        """
+    def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> Iterator[tuple[str, pd.DataFrame]]:
+        """The tables of text (`cells.wide`): one, or if it is too wide one per group of columns."""
         table = wide(self.cells, form)
-        groups = table.columns.unique(0)
-        apart = table.shape[1] > WIDEST and len(groups) > 1
-        for group in groups if apart else [None]:
-            block = _merged(table[[group]] if apart else table)
-            levels = [level for level in range(int(apart), 3) if any(block.columns.unique(level))]
-            heads = [tuple(head[level] for level in levels) for head in block.columns]
-            yield group or "", block.set_axis(pd.MultiIndex.from_tuples(heads), axis="columns")
-
-
-def _merged(table: pd.DataFrame) -> pd.DataFrame:
-    columns: dict[tuple[str, ...], pd.Series] = {}
-    for place, head in enumerate(table.columns):
-        column, (last, before) = table.iloc[:, place], next(reversed(columns.items()), (None, None))
-        if last and last[:-1] == head[:-1] and column.notna().any() and column.equals(before):
-            del columns[last]
-            head = (*head[:-1], f"{last[-1]} = {head[-1]}")
-        columns[head] = column
-    return pd.DataFrame(columns)
+        groups = table.columns.unique("group") if "group" in table.columns.names else []
+        if table.shape[1] <= WIDEST or len(groups) < 2:
+            yield "", table
+        else:
+            yield from ((group, table[group]) for group in groups)
 
 
 def write_tables(out: Path, tables: Sequence[Table], data: Mapping[str, pd.DataFrame]) -> None:
@@ -99,7 +84,7 @@ def write_csv(out: str | Path, data: pd.DataFrame) -> None:
         data.to_csv(handle, index=False, lineterminator="\n")
 
 
-def _saved(table: Table) -> dict:
+def _saved(table: Table) -> dict[str, Any]:
     cells = table.cells.astype(object).where(table.cells.notna(), None)
     return vars(table) | {"cells": cells.to_dict("records")}
 
@@ -111,10 +96,13 @@ def read_tables(path: Path) -> list[Table]:
         UserError: the file is of another kind.
     """
     try:
-        tables = read_json(path)
-        for table in tables:
-            table |= {"cells": frame_of(table["cells"]), "notes": [Note(*note) for note in table["notes"]]}
-        return [Table(**table) for table in tables]
+        return [
+            Table(
+                **table
+                | {"cells": frame_of(table["cells"]), "notes": [Note(*note) for note in table["notes"]]}
+            )
+            for table in read_json(path)
+        ]
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
 
@@ -126,24 +114,24 @@ def escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in apart)
 
 
-def _with_stubs(table: Table, block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.DataFrame, int]:
-    """A block with its words as columns, and their number; a dash where there is no number."""
+def _with_stubs(table: Table, block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.DataFrame, str]:
+    """A block with its words as columns, and how its columns are aligned; a dash where there is no number."""
     names = [table.stub, ""][: block.index.nlevels]
     words = block.index.to_frame().map(escape)
     words.columns = pd.MultiIndex.from_tuples([(*[""] * (block.columns.nlevels - 1), name) for name in names])
-    heads = block.rename(columns=escape)
-    return pd.concat([words, heads.fillna(escape("–"))], axis="columns"), len(names)
+    whole = pd.concat([words, block.rename(columns=escape).fillna(escape("–"))], axis="columns")
+    return whole, "l" * len(names) + "r" * block.shape[1]
 
 
 def _markdown(table: Table) -> str:
-    def form(cell: pd.Series) -> str:
+    def form(cell: Mapping[str, Any]) -> str:
         return f"**{cell['text']}**" if cell["best"] else cell["text"]
 
     parts = [f"# {plain(table.title)}"]
     for name, block in table.blocks(form):
-        frame, stubs = _with_stubs(table, block, lambda text: plain(isolated(text)))
+        frame, align = _with_stubs(table, block, lambda text: plain(isolated(text)))
         heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
-        text = padded(heads, "l" * stubs + "r" * block.shape[1], frame.to_numpy().tolist())
+        text = padded(heads, align, frame.to_numpy().tolist())
         parts += [f"**{plain(name)}**", text] if name else [text]
     for note in table.notes:
         text = plain(note.text).replace(r"\|", "|")
@@ -152,13 +140,12 @@ def _markdown(table: Table) -> str:
 
 
 def _latex(table: Table) -> str:
-    def form(cell: pd.Series) -> str:
+    def form(cell: Mapping[str, Any]) -> str:
         return rf"\textbf{{{escape(cell['text'])}}}" if cell["best"] else escape(cell["text"])
 
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
     for name, block in table.blocks(form):
-        frame, stubs = _with_stubs(table, block, escape)
-        align = "l" * stubs + "r" * block.shape[1]
+        frame, align = _with_stubs(table, block, escape)
         text = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
         lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
         lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
@@ -174,10 +161,12 @@ def _latex(table: Table) -> str:
     return f"{UNICODE_LATEX}\n{text}" if beyond_latin else text
 
 
-def html_blocks(table: Table, link: Callable[[pd.Series], str | None]) -> Iterator[tuple[str, Markup]]:
+def html_blocks(
+    table: Table, link: Callable[[Mapping[str, Any]], str | None]
+) -> Iterator[tuple[str, Markup]]:
     """Each block's name and HTML; the numbers of our runs link to what `link` says."""
 
-    def form(cell: pd.Series) -> str:
+    def form(cell: Mapping[str, Any]) -> str:
         text = html_escape(cell["text"])
         text = Markup("<strong>{}</strong>").format(text) if cell["best"] else text
         if cell["line"] != "here":
@@ -185,7 +174,7 @@ def html_blocks(table: Table, link: Callable[[pd.Series], str | None]) -> Iterat
         if href := link(cell):
             text = Markup('<a href="{}">{}</a>').format(href, text)
         if pd.notna(cell["change"]):
-            change = f"Δ {signed(cell['change'], cell['digits'])}, {probability(cell['p'])}"
+            change = f"Δ {signed(cell['change'], METRICS[cell['metric']].digits)}, {probability(cell['p'])}"
             text += Markup(" <small>{}</small>").format(change)
         return text
 

@@ -2,30 +2,24 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
-from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
-from synmask.pipeline.evaluation.significance import compare
+from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1
+from synmask.pipeline.evaluation.significance import Difference, compare
 from synmask.pipeline.files import together
 from synmask.pipeline.record import read_record
-from synmask.pipeline.reporting.cells import (
-    SIGNIFICANT,
-    VERY_SIGNIFICANT,
-    TableOptions,
-    cell_of,
-    frame_of,
-    marked,
-    signed,
-)
+from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed, tested
 from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
-from synmask.pipeline.reporting.notes import missing
+from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
 from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows, read_counts
+from synmask.pipeline.runs import Column
 
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
@@ -60,8 +54,8 @@ def write_parse_table(
     check_once(rows, "protocol", "tree")
     rows = rows.sort_values("tree", key=lambda trees: trees.map(TREES.index), kind="stable")
     runs = of_table(rows, options.expected)
-    trivial = runs[runs["tree"] != "induced"].fillna(0.0)
-    keys = [key for key in ("corpus", "counted", *PARSE_LABELS) if key in trivial]
+    keys = [key for key in ("corpus", "counted", *PARSE_LABELS) if key in runs]
+    trivial = runs[runs["tree"] != "induced"]
     check_same(trivial, ["direction", "protocol", "tree"], *keys)  # so they are of the same sentences
     parts = [part for name in PROTOCOLS if len(part := runs[runs["protocol"] == name])]
     spans = read_counts(counts)
@@ -70,74 +64,57 @@ def write_parse_table(
 
 
 def _table(options: TableOptions, runs: pd.DataFrame, spans: Spans) -> Table:
-    """One protocol's table: means ± sd of the systems, then the trivial trees."""
-    protocol, expected, labels = runs["protocol"].iloc[0], options.expected, dict(options.labels)
-    if protocol == DEPENDENCIES:  # some systems induce no heads
-        labels = {name: label for name, label in labels.items() if name in {*runs["system"]}}
-        expected = expected[expected["system"].isin(labels)]
-    trivial = [tree for tree in TREES[1:] if tree in {*runs["tree"]}]
-    cells, tested = [], []
-    for column in options.columns:
-        here = runs[runs["direction"] == column["column"]]
-        tests, note = _significance(spans, protocol, column["column"], labels)
-        tested += note
-        induced = here[here["tree"] == "induced"]
-        rows = [(name, label, induced[induced["system"] == name]) for name, label in labels.items()]
-        rows += [(None, tree, here[here["tree"] == tree].drop_duplicates("tree")) for tree in trivial]
-        for metric, row in itertools.product(ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES, rows):
-            cell = cell_of(column, metric, *row)
-            cell["contest"] = row[:2] != (None, "oracle")
-            cells.append(cell | (tests.get(row[0], {}) if metric == "f1" and cell["seeds"] else {}))
-    rivals = [tree for tree in trivial if tree.startswith("right-branching")]
-    lacking = missing(expected, runs)
-    return Table(
-        f"{options.title}, protocol “{protocol}”",
-        marked(frame_of(cells)),
-        [
-            *([Note(lacking, warning=True)] if lacking else []),
-            Note(_how_to_read(runs, protocol)),
-            *map(Note, tested),
-        ],
-        baseline=next(iter(rivals), ""),
-        stub="Trees",
-    )
+    """One protocol's table: means ± sd of the systems, then the trivial trees, each as one more system."""
+    protocol, trees = runs["protocol"].iloc[0], {*runs["tree"]}
+    trivial = [(f"{tree} trees", tree) for tree in TREES[1:] if tree in trees]
+    baseline, label = next((row for row in trivial if row[1].startswith("right-branching")), (None, ""))
+    unit, metrics, systems = "sentences", PARSE_SCORES, options.labels
+    if protocol == DEPENDENCIES:
+        induced = {*runs["system"]}  # some systems induce no heads
+        unit, metrics, systems = "words", ATTACHMENT, [row for row in systems if row[0] in induced]
+    options = replace(options, labels=[*systems, *trivial])
+    grown = runs[runs["tree"] != "induced"].drop_duplicates(["direction", "tree"])
+    rows = pd.concat([runs[runs["tree"] == "induced"], grown.assign(system=grown["tree"] + " trees", seed=0)])
 
+    def test(column: Column, metric: str, ours: pd.DataFrame, _: pd.DataFrame) -> dict[str, Any]:
+        system = ours["system"].iloc[0]
+        counts = spans.get((column["column"], system, protocol))
+        if metric != "f1" or not counts:
+            return {}
+        trees = counts[0]["right-branching"]  # the same for all runs
+        names = f"{column['column']}, {system} and {label}"
+        return tested(baseline, _f1_test([run["induced"] for run in counts], trees, names))
 
-def _how_to_read(runs: pd.DataFrame, protocol: str) -> str:
-    seeds = ", ".join(map(str, sorted({*runs["seed"]})))
-    unit = "words" if protocol == DEPENDENCIES else "sentences"
+    cells = marked(cells_of(options, metrics, rows, test, baseline, {}))
     counted = runs.groupby("direction", sort=False)["counted"].first()
     numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
-    text = f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}. "
-    text += f"Mean ± sample standard deviation over seeds {seeds}; the best of each column is bold."
-    if protocol != DEPENDENCIES:
-        text += (
-            f" F1 † differs from right-branching at p < {SIGNIFICANT}, ‡ at p < {VERY_SIGNIFICANT}, both by a"
-            f" paired bootstrap over sentences and seeds ({SAMPLES:,} samples) and by a t-test over the"
-            " seeds, not corrected for the number of comparisons; one seed says nothing about the spread over"
-            " seeds. The oracle is the gold tree made binary."
-        )
-    return text
+    lacking = missing_runs(options.expected, runs)
+    notes = [
+        f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}. {how_to_read(cells, runs)}",
+        significance(label, unit, cells, "Student's"),
+        *(_between(spans, protocol, column["column"], dict(systems)) for column in options.columns),
+    ]
+    notes = [Note(lacking, warning=True), *map(Note, notes)]
+    title = f"{options.title}, protocol “{protocol}”"
+    return Table(title, cells, [note for note in notes if note.text], baseline=label, stub="Trees")
 
 
-def _significance(
-    spans: Spans, protocol: str, direction: str, labels: dict[str, str]
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """The test of each system against right-branching, and a note on the systems against each other."""
-    runs = {name: trees for name in labels if (trees := spans.get((direction, name, protocol)))}
-    induced = {name: [kinds["induced"] for kinds in trees] for name, trees in runs.items()}
-    tests = {name: _test(induced[name], trees[0]["right-branching"]) for name, trees in runs.items()}
+def _between(spans: Spans, protocol: str, direction: str, labels: dict[str, str]) -> str:
+    """A note on the systems against each other; "" with fewer than two."""
+    runs = {
+        name: [trees["induced"] for trees in spans.get((direction, name, protocol), ())] for name in labels
+    }
     parts = []
-    for first, second in itertools.combinations(runs, 2):
-        test = _test(induced[second], induced[first])
-        numbers = f"{signed(test['change'])} (p = {test['p']:.3f})"
+    for first, second in itertools.combinations([name for name in labels if runs[name]], 2):
+        test = _f1_test(runs[second], runs[first], f"{direction}, {second} and {first}")
+        numbers = f"{signed(test.difference)} (p = {test.p:.3f})"
         parts.append(f"{labels[second]} against {labels[first]} {numbers}")
-    return tests, [f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}."] if parts else []
+    return f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}." if parts else ""
 
 
-def _test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts) -> dict[str, float]:
-    """The difference in F1 from runs, or from one kind of trivial trees, and the p of the tests."""
-    runs = [theirs] if isinstance(theirs, Counts) else theirs
-    scores, rivals = corpus_f1(ours), corpus_f1(runs)
-    test = compare(scores, rivals[0] if runs is not theirs else rivals, ours, runs)
-    return {"change": fmean(scores) - fmean(rivals), "p": test.p}
+def _f1_test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts, names: str) -> Difference:
+    """The difference in F1 from a system's trees, or from trivial ones."""
+    scores = corpus_f1(ours)
+    if isinstance(theirs, Counts):
+        return compare(scores, corpus_f1([theirs])[0], ours, [theirs], names=names)
+    return compare(scores, corpus_f1(theirs), ours, theirs, names=names)

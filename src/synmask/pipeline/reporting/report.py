@@ -19,8 +19,7 @@ from synmask.pipeline.arguments import Json
 from synmask.pipeline.display import arrow, isolated
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
-from synmask.pipeline.files import read_lines, writing
-from synmask.pipeline.languages import sides
+from synmask.pipeline.files import read_aligned, read_lines, writing
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
@@ -188,6 +187,7 @@ def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tupl
         if hypotheses and all(path.exists() for path in texts):
             signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
             kwargs = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
-            if shown := examples(*texts, hypotheses, **kwargs):
+            lines = read_aligned([*texts, *hypotheses.values()], "decode the test set again")
+            if shown := examples(lines, [*hypotheses], **kwargs):
                 found[direction] = [*hypotheses], shown
     return found

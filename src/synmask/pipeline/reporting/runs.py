@@ -18,6 +18,7 @@ import pandas as pd
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
+from synmask.pipeline.evaluation.measure import measured_file, read_measured
 from synmask.pipeline.files import read_json
 from synmask.pipeline.metric_names import Translation, Validation
 from synmask.pipeline.record import first_difference
@@ -47,12 +48,15 @@ def _costs(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
 
 
-def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
+def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataFrame:
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
     training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the
     path of the counts by sentence, which may not exist.
+
+    Args:
+        measured: metrics that stand in files of their own beside scores.json.
     """
     rows = []
     for path in paths:
@@ -63,6 +67,10 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
                 row[metric] = _finite(run["scores"]["test"][metric])
                 row[f"valid_{metric}"] = _finite(run["scores"]["valid"][metric])
                 row[f"signature_{metric}"] = run["signatures"][metric]
+            for metric in measured:
+                file = measured_file(Path(path), metric)
+                result = read_measured(file) if file.exists() else {}
+                row |= {metric: result.get("score"), f"signature_{metric}": result.get("signature")}
             row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
             row["dropped"] = run.get("dropped")
             row["model"] = (run.get("model") or {}).get("test")
@@ -195,7 +203,8 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 def check_alike(runs: pd.DataFrame) -> None:
     """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike."""
     check_once(runs)
-    check_same(runs, ["corpus", "direction"], "decoding", *SIGNATURES)
+    signatures = [key for key in runs if key.startswith("signature_")]
+    check_same(runs, ["corpus", "direction"], "decoding", *signatures)
     check_same(runs, ["corpus", "direction", "system"], "settings")
 
 
@@ -212,14 +221,15 @@ def describe(run: pd.Series | dict[str, Any]) -> str:
 
 
 def check_same(runs: pd.DataFrame, by: Sequence[str], *keys: str) -> None:
-    """Check that runs that agree in `by` agree in `keys`, too."""
+    """Check that runs that agree in `by` agree in those of `keys`, too, that they have."""
     for (_, group), key in itertools.product(runs.groupby([*by], sort=False), keys):
-        first = group.iloc[0]
-        for _, run in group[group[key] != first[key]].iterrows():
-            values = first[key], run[key]
+        different = group.dropna(subset=[key]).drop_duplicates(key)
+        if len(different) > 1:
+            values = different[key].iloc[:2]
             if key in AS_JSON:
                 values = first_difference(*map(json.loads, values))
-            sides = (f"{describe(side)} ({value})" for side, value in zip((first, run), values, strict=True))
+            runs = (describe(different.iloc[place]) for place in range(2))
+            sides = (f"{run} ({value})" for run, value in zip(runs, values, strict=True))
             raise UserError(f"{key} differ between {' and '.join(sides)}; make the older run again")
 
 
