@@ -9,7 +9,8 @@ import pytest
 
 from browser import SMALLEST
 from synmask.pipeline.cli import main
-from synmask.pipeline.evaluation.bleu import COUNTS, bleu, read_texts, score
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu
+from synmask.pipeline.reporting.score_text import score_texts
 
 WORDS = "the dog sees a small cat in the old house near a river today".split()  # noqa: SIM905
 REFERENCES = [" ".join(WORDS[start : start + 4 + start % 6]) + " ." for start in range(9)] * 4
@@ -46,8 +47,7 @@ def test_scores_differences_and_tests_of_systems(files, capsys):
     compare(files, ("Base", "base.1", "base.2"), ("Ours", "ours.1", "ours.2"), output=files / "out", gain=2)
     base, ours = csv.DictReader((files / "out.csv").read_text().splitlines())
     alone = [
-        score(tuple(read_texts(files / name, files / "ref")), None, language="en")["scores"]
-        for name in ("ours.1", "ours.2")
+        score_texts(files / name, files / "ref", language="en")["scores"] for name in ("ours.1", "ours.2")
     ]
     assert ours["BLEU"] == f"{sum(one['sacrebleu'] for one in alone) / 2:.2f}"
     assert ours["chrF"] == f"{sum(one['chrf'] for one in alone) / 2:.2f}"

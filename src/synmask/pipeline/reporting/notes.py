@@ -60,7 +60,7 @@ def missing_runs(expected: pd.DataFrame, runs: pd.DataFrame) -> str:
 
 
 def how_to_read(cells: pd.DataFrame, runs: pd.DataFrame, bold: str = "") -> str:
-    """What the parts of a cell mean; `bold`: if not the best of each column."""
+    """The meaning of the parts of a cell; `bold`: if not the best of each column."""
     seeds = ", ".join(map(str, sorted({*runs["seed"]} - {0})))  # 0: of trivial baselines
     spread = "Mean ± sample standard deviation over seeds {}" if cells["seeds"].max() > 1 else "One seed ({})"
     fewer = cells["seeds"].gt(0) & cells["seeds"].lt(cells["asked"])

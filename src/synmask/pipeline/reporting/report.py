@@ -20,6 +20,7 @@ from synmask.pipeline.display import arrow, isolated
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
+from synmask.pipeline.languages import sides
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples

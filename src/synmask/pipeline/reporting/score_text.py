@@ -1,6 +1,7 @@
 """The scores of translations as lines for the terminal."""
 
 from pathlib import Path
+from typing import Any
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language
@@ -22,15 +23,26 @@ def score(
         references: Reference translations of the same sentences.
         language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
             Korean have tokenisers of their own.
+    """
+    found = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(METRICS[name].label) for name in found["scores"])
+    for name, value in found["scores"].items():
+        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")
+
+
+def score_texts(
+    hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Score plain translations, one sentence per line, as `bleu.score` does.
+
+    For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
+    between words (Chinese, Japanese).
 
     Raises:
         UserError: a file is missing, empty or not UTF-8, or the line counts differ.
     """
     plain = tuple(bleu.read_texts(hypotheses, references))
     tokens = None
-    if bleu.sacrebleu_code(language) not in ("zh", "ja"):  # they have no spaces between words
+    if bleu.sacrebleu_code(language) not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)
-    result = bleu.score(plain, tokens, language=language, lowercase=lowercase)
-    width = max(len(METRICS[name].label) for name in result["scores"])
-    for name, value in result["scores"].items():
-        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {result['signatures'][name]}")
+    return bleu.score(plain, tokens, language=language, lowercase=lowercase)
