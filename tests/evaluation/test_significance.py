@@ -17,7 +17,7 @@ NEAR, FAR = (
 
 
 def between(ours, theirs, **kwargs):
-    return compare(corpus_f1(ours), corpus_f1(theirs), ours, theirs, **kwargs)
+    return compare(corpus_f1(ours), corpus_f1(theirs), ours, theirs, names="far and near", **kwargs)
 
 
 def test_p_is_the_larger_of_both():
@@ -31,22 +31,25 @@ def test_p_is_the_larger_of_both():
 
 def test_a_gain_is_taken_off_in_both_tests():
     gain = np.mean(corpus_f1(FAR)) - np.mean(corpus_f1(NEAR))
-    assert between(FAR, NEAR, gain=gain)[1:] == pytest.approx((1, 1))
+    found = between(FAR, NEAR, gain=gain)
+    assert (found.p_test_set, found.p_seeds) == pytest.approx((1, 1))
 
 
 def test_one_seed_says_nothing_about_seeds():
     found = between(FAR[:1], NEAR[:1])
-    assert found == (found.p_test_set, found.p_test_set, None)
+    assert (found.p, found.p_seeds) == (found.p_test_set, None)
+    assert (found.low, found.high) == (-math.inf, math.inf)
 
 
 def test_one_system_under_two_names_does_not_differ():
-    assert between(NEAR, NEAR) == (1, 1, 1)
-    assert between(NEAR[:1], NEAR[:1]) == (1, 1, None)
+    for seeds, p_seeds in ((3, 1), (1, None)):
+        found = between(NEAR[:seeds], NEAR[:seeds])
+        assert (found.difference, found.p, found.p_test_set, found.p_seeds) == (0, 1, 1, p_seeds)
 
 
 def test_against_what_has_no_seeds():
     (tree,) = corpus_f1(NEAR[:1])
-    found = compare(corpus_f1(FAR), tree, FAR, NEAR[:1])
+    found = compare(corpus_f1(FAR), tree, FAR, NEAR[:1], names="far and a tree")
     assert found.p_seeds == pytest.approx(ttest_1samp(corpus_f1(FAR), tree).pvalue)
 
 

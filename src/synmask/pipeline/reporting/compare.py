@@ -22,7 +22,7 @@ from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
 from synmask.pipeline.evaluation.measure import measured
 from synmask.pipeline.evaluation.sentences import score_of
 from synmask.pipeline.evaluation.significance import LEVEL, holm, seeds_needed
-from synmask.pipeline.evaluation.significance import compare as difference_of
+from synmask.pipeline.evaluation.significance import compare as difference
 from synmask.pipeline.files import all_writing, read_lines
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples
@@ -47,20 +47,19 @@ Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option,
 
 @dataclass(frozen=True)
 class System:
-    """A system's translations: of each seed's file its counts by sentence (N, D), score of the metric, chrF.
+    """A system's translations: of each seed's file its counts by sentence (N, D), and chrF.
 
     The metric follows from sums of counts (`measured`).
     """
 
     name: str
     score: Callable[[np.ndarray], np.ndarray]
-    counts: list[np.ndarray]
-    scores: list[float]
+    counts: Sequence[np.ndarray]
     chrf: list[float]
 
-    def of(self, rows: np.ndarray) -> float:
-        """The mean score of some sentences."""
-        return fmean(float(self.score(table[rows].sum(axis=0))) for table in self.counts)
+    def scores(self, rows: np.ndarray | slice = slice(None)) -> list[float]:
+        """The score of each seed, perhaps of some sentences."""
+        return [float(self.score(table[rows].sum(axis=0))) for table in self.counts]
 
 
 def compare(
@@ -98,30 +97,35 @@ def compare(
     _check(systems)
     first, *others = (file for _, *files in systems for file in files)
     sources = [] if source is None else [source]
-    made, references, *rest = read_texts(first, reference, *others, *sources)  # once each: one may be a pipe
-    translations, kwargs = [made, *rest[: len(others)]], {"language": language, "lowercase": lowercase}
+    # once each: one may be a pipe
+    translation, references, *rest = read_texts(first, reference, *others, *sources)
+    translations, kwargs = [translation, *rest[: len(others)]], {"language": language, "lowercase": lowercase}
     label = "BLEU" if metric == "sacrebleu" else METRICS[metric].label
-    read, signatures = _scored(
+    scored, signatures = _scored(
         metric, systems, translations, references, rest[-1] if source else None, **kwargs
     )
-    rows = _rows(read, label, gain)
+    rows = _rows(scored, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
     lines = ([plain(isolated(shown(row[0]))), *row[1:]] for row in cells)
     print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
-    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()] + _notes(read, label, gain)
+    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()]
+    notes += _notes(scored, label, gain)
     print("\n".join(notes))
     if output is None:
         return
     by_group = {
-        what: [(name, len(lines), [f"{one.of(lines):.2f}" for one in read]) for name, lines in groups.items()]
-        for what, groups in _groups(references, train, **kwargs).items()
+        heading: [
+            (name, len(lines), [f"{fmean(system.scores(lines)):.2f}" for system in scored])
+            for name, lines in groups.items()
+        ]
+        for heading, groups in _groups(references, train, **kwargs).items()
     }
-    runs = [(one.name, seed) for one in read for seed in range(1, len(one.counts) + 1)]
+    runs = [(system.name, seed) for system in scored for seed in range(1, len(system.counts) + 1)]
     sides = [rest[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
-        systems=[isolated(one.name) for one in read],
+        systems=[isolated(system.name) for system in scored],
         notes=notes,
         heads=heads,
         metric=label,
@@ -161,40 +165,39 @@ def _scored(
     chrf = ChrF(lowercase=kwargs["lowercase"])
     scored, left = [], iter(translations)
     for name, *files in systems:
-        system = System(name, score_of(metric), [], [], [])
-        for lines in islice(left, len(files)):
-            counts, signature = measured(metric, lines, references, sources, **kwargs)
-            score = float(system.score(counts.sum(axis=0)))
-            system.counts.append(counts)
-            system.scores.append(score)
-            system.chrf.append(chrf.corpus_score(lines, [references]).score)
-        scored.append(system)
-    return scored, {metric: signature, "chrf": str(chrf.get_signature())}
+        texts = [*islice(left, len(files))]
+        counts, signatures = zip(
+            *(measured(metric, lines, references, sources, **kwargs) for lines in texts), strict=True
+        )
+        chrfs = [chrf.corpus_score(lines, [references]).score for lines in texts]
+        scored.append(System(name, score_of(metric), counts, chrfs))
+    return scored, {metric: signatures[0], "chrf": str(chrf.get_signature())}
 
 
 def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, str]]:
     """A row per system; p is corrected for the number of rivals of the first (Holm 1979)."""
+    scores = [system.scores() for system in systems]
     rows = [
         {
-            "system": one.name,
-            "seeds": str(len(one.scores)),
-            label: f"{fmean(one.scores):.2f}",
-            "sd": f"{stdev(one.scores):.2f}" if len(one.scores) > 1 else "",
-            "chrF": f"{fmean(one.chrf):.2f}",
+            "system": system.name,
+            "seeds": str(len(of_seeds)),
+            label: f"{fmean(of_seeds):.2f}",
+            "sd": f"{stdev(of_seeds):.2f}" if len(of_seeds) > 1 else "",
+            "chrF": f"{fmean(system.chrf):.2f}",
         }
-        for one in systems
+        for system, of_seeds in zip(systems, scores, strict=True)
     ]
-    base, *rivals = systems
-    sides = [[[*table.T] for table in one.counts] for one in systems]
+    counts = [[[*table.T] for table in system.counts] for system in systems]
+    first, *rivals = zip(systems, scores, counts, strict=True)
     tests = [
-        difference_of(
-            one.scores, base.scores, counts, sides[0], names=f"{one.name} and {base.name}", score=base.score
+        difference(
+            own, first[1], counted, first[2], names=f"{system.name}, {first[0].name}", score=system.score
         )
-        for one, counts in zip(rivals, sides[1:], strict=True)
+        for system, own, counted in rivals
     ]
     corrected = holm([test.p for test in tests])
-    for row, one, test, p in zip(rows[1:], rivals, tests, corrected, strict=True):
-        needed = seeds_needed(one.scores, base.scores, gain, LEVEL / len(rivals))
+    for row, rival, test, p in zip(rows[1:], scores[1:], tests, corrected, strict=True):
+        needed = seeds_needed(rival, scores[0], gain, LEVEL / len(tests))
         several = math.isfinite(test.low)
         row |= {
             "difference": signed(test.difference),
@@ -242,7 +245,7 @@ def _groups(
         ),
     }  # fmt: skip
     groups = {}
-    for what, (values, low, ends) in numbers.items():
+    for heading, (values, low, ends) in numbers.items():
         names = pd.cut(values, [low, *ends.values()], labels=[*ends])
-        groups[what] = pd.Series(values).groupby(names, observed=True).indices
+        groups[heading] = pd.Series(values).groupby(names, observed=True).indices
     return groups
