@@ -134,6 +134,19 @@ def test_seeds_that_disagree_are_not_marked(run, table):
     assert "System b against System a −19.40 (p = 0.510)" in markdown
 
 
+def test_trees_that_need_no_parser_are_not_tested(run, table):
+    scores, counts = run("a", "de-en", 1, 50.0)
+    of_run, of_counts = (json.loads(path.read_text()) for path in (scores, counts))
+    of_run["protocols"]["words"]["rows"]["balanced"] = dict.fromkeys(
+        ("precision", "recall", "f1", "sentence_f1"), 60.0
+    )
+    of_counts["counts"]["words"]["balanced"] = {"matched": [3] * 50, "predicted": [5] * 50}
+    scores.write_text(json.dumps(of_run))
+    counts.write_text(json.dumps(of_counts))
+    _, markdown, _ = table([(scores, counts)])
+    assert cells(markdown, "balanced")[2] == "**60.00**"
+
+
 def test_without_heads_there_is_no_table_of_them(run, table):
     _, markdown, _ = table([run("a", "de-en", 1, 30.0, heads=False)])
     assert "dependencies" not in markdown

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
+import pandas as pd
 from pydantic import Field
 
 from synmask.pipeline.config.base import Line, Section, SystemName
@@ -17,7 +18,7 @@ from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of, score
 from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
+from synmask.pipeline.reporting.runs import check_alike, read_parse_scores, read_scores
 
 SAMPLES = 10_000  # of a test: Holm's correction needs small p
 RELEVANT = {"sacrebleu": 0.5, "perplexity": -0.1}  # gains, if the paper names none; of F1 and heads:
@@ -123,8 +124,7 @@ class Runs:
             scores = read_scores(paths.values())
             check_alike(scores)
             return [*scores["sacrebleu"]]
-        paths = self.seeds(direction, system, "parse.json")
-        return [*read_parse_scores(paths.values(), metric.removeprefix("f1_"), row)["f1"]]
+        return [*self._parses(metric, direction, system, row)["f1"]]
 
     def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
         """For each seed, the counts per sentence; the score is computed from their sums."""
@@ -136,12 +136,13 @@ class Runs:
             for path in (path for path in paths if counts[path] is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
             return [*counts.values()]
-        scored = self.seeds(direction, system, "parse.json").values()
-        files = [path.with_name("parse_counts.json") for path in scored]
-        for path, counts in zip(scored, files, strict=True):
-            read_record(path, [counts])
-        counts = read_counts(files)
-        return [trees[row] for trees in counts.get((direction, system, metric.removeprefix("f1_")), [])]
+        return [*self._parses(metric, direction, system, row, counted=True)["counts"]]
+
+    def _parses(
+        self, metric: str, direction: str, system: str, row: str, *, counted: bool = False
+    ) -> pd.DataFrame:
+        paths = self.seeds(direction, system, "parse.json").values()
+        return read_parse_scores(paths, metric.removeprefix("f1_"), row, counted=counted)
 
 
 def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[ContrastResult]]:

@@ -10,15 +10,14 @@ import pandas as pd
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
-from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1
-from synmask.pipeline.evaluation.significance import Difference, compare
+from synmask.pipeline.evaluation.bootstrap import corpus_f1
+from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import together
-from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed, tested
 from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
 from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
-from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows, read_counts
+from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows
 from synmask.pipeline.runs import Column
 
 TREES = [
@@ -26,7 +25,6 @@ TREES = [
     "left-branching", "left-branching-with-punctuation", "balanced", "balanced-with-punctuation",
     "random", "random-with-punctuation", "oracle", "left-neighbour", "right-neighbour",
 ]  # fmt: skip
-Spans = dict[tuple[str, str, str], list[dict[str, Counts]]]
 
 
 def write_parse_table(
@@ -48,9 +46,8 @@ def write_parse_table(
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
             of a direction differ in their sentences or trivial trees.
     """
-    for scores, counted in together(inputs=inputs, counts=counts):
-        read_record(scores, [counted])
-    rows = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
+    files = together(inputs=inputs, counts=counts)
+    rows = pd.DataFrame(itertools.chain.from_iterable(itertools.starmap(parse_rows, files)))
     check_once(rows, "protocol", "tree")
     rows = rows.sort_values("tree", key=lambda trees: trees.map(TREES.index), kind="stable")
     runs = of_table(rows, options.expected)
@@ -58,12 +55,11 @@ def write_parse_table(
     trivial = runs[runs["tree"] != "induced"]
     check_same(trivial, ["direction", "protocol", "tree"], *keys)  # so they are of the same sentences
     parts = [part for name in PROTOCOLS if len(part := runs[runs["protocol"] == name])]
-    spans = read_counts(counts)
-    tables = [_table(options, part, spans) for part in parts]
-    write_tables(output, tables, {".csv": pd.concat(parts)[rows.columns]})
+    tables = [_table(options, part) for part in parts]
+    write_tables(output, tables, {".csv": pd.concat(parts)[rows.columns].drop(columns="counts")})
 
 
-def _table(options: TableOptions, runs: pd.DataFrame, spans: Spans) -> Table:
+def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
     """One protocol's table: means ± sd of the systems, then the trivial trees, each as one more system."""
     protocol, trees = runs["protocol"].iloc[0], {*runs["tree"]}
     trivial = [(f"{tree} trees", tree) for tree in TREES[1:] if tree in trees]
@@ -76,14 +72,13 @@ def _table(options: TableOptions, runs: pd.DataFrame, spans: Spans) -> Table:
     grown = runs[runs["tree"] != "induced"].drop_duplicates(["direction", "tree"])
     rows = pd.concat([runs[runs["tree"] == "induced"], grown.assign(system=grown["tree"] + " trees", seed=0)])
 
-    def test(column: Column, metric: str, ours: pd.DataFrame, _: pd.DataFrame) -> dict[str, Any]:
-        system = ours["system"].iloc[0]
-        counts = spans.get((column["column"], system, protocol))
-        if metric != "f1" or not counts:
+    def test(column: Column, metric: str, ours: pd.DataFrame, rivals: pd.DataFrame) -> dict[str, Any]:
+        if metric != "f1" or ours["tree"].iloc[0] != "induced" or ours["counts"].isna().any():
             return {}
-        trees = counts[0]["right-branching"]  # the same for all runs
-        names = f"{column['column']}, {system} and {label}"
-        return tested(baseline, _f1_test([run["induced"] for run in counts], trees, names))
+        names = f"{column['column']}, {ours['system'].iloc[0]} and {label}"
+        counts, (tree,) = [*ours["counts"]], rivals["counts"]
+        test = compare(corpus_f1(counts), corpus_f1([tree])[0], counts, [tree], names=names)
+        return tested(baseline, test)
 
     cells = marked(cells_of(options, metrics, rows, test, baseline, {}))
     counted = runs.groupby("direction", sort=False)["counted"].first()
@@ -92,29 +87,20 @@ def _table(options: TableOptions, runs: pd.DataFrame, spans: Spans) -> Table:
     notes = [
         f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}. {how_to_read(cells, runs)}",
         significance(label, unit, cells, "Student's"),
-        *(_between(spans, protocol, column["column"], dict(systems)) for column in options.columns),
+        *(_between(rows, column["column"], systems) for column in options.columns),
     ]
     notes = [Note(lacking, warning=True), *map(Note, notes)]
     title = f"{options.title}, protocol “{protocol}”"
     return Table(title, cells, [note for note in notes if note.text], baseline=label, stub="Trees")
 
 
-def _between(spans: Spans, protocol: str, direction: str, labels: dict[str, str]) -> str:
-    """A note on the systems against each other; "" with fewer than two."""
-    runs = {
-        name: [trees["induced"] for trees in spans.get((direction, name, protocol), ())] for name in labels
-    }
+def _between(runs: pd.DataFrame, direction: str, systems: Sequence[tuple[str, str]]) -> str:
+    """A note on the F1 of systems against each other; "" with fewer than two."""
+    here = runs[runs["direction"].eq(direction)].dropna(subset=["counts"])
+    counts = {label: [*here.loc[here["system"] == name, "counts"]] for name, label in systems}
     parts = []
-    for first, second in itertools.combinations([name for name in labels if runs[name]], 2):
-        test = _f1_test(runs[second], runs[first], f"{direction}, {second} and {first}")
-        numbers = f"{signed(test.difference)} (p = {test.p:.3f})"
-        parts.append(f"{labels[second]} against {labels[first]} {numbers}")
+    for first, second in itertools.combinations([label for label in counts if counts[label]], 2):
+        sides = [counts[second], counts[first]]
+        test = compare(*map(corpus_f1, sides), *sides, names=f"{direction}, {second} and {first}")
+        parts.append(f"{second} against {first} {signed(test.difference)} (p = {test.p:.3f})")
     return f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}." if parts else ""
-
-
-def _f1_test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts, names: str) -> Difference:
-    """The difference in F1 from a system's trees, or from trivial ones."""
-    scores = corpus_f1(ours)
-    if isinstance(theirs, Counts):
-        return compare(scores, corpus_f1([theirs])[0], ours, [theirs], names=names)
-    return compare(scores, corpus_f1(theirs), ours, theirs, names=names)

@@ -21,7 +21,7 @@ from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.measure import measured_file, read_measured
 from synmask.pipeline.files import read_json
 from synmask.pipeline.metric_names import Translation, Validation
-from synmask.pipeline.record import first_difference
+from synmask.pipeline.record import first_difference, read_record
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.runs import Column
 from synmask.pipeline.tasks import AVERAGE, TASKS
@@ -82,49 +82,58 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
-    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`."""
+def read_parse_scores(
+    paths: Iterable[Path], protocol: str, trees: str = "induced", *, counted: bool = False
+) -> pd.DataFrame:
+    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`.
+
+    Args:
+        counted: also read the `counts` of these trees, from parse_counts.json beside each.
+    """
     rows = []
     for path in paths:
-        scores = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
+        of_run = parse_rows(path, path.with_name("parse_counts.json") if counted else None)
+        scores = [row for row in of_run if (row["protocol"], row["tree"]) == (protocol, trees)]
         if not scores:
             raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
         rows += scores
-    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES, *(["counts"] if counted else [])])
     check_once(table)
     return table
 
 
-def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores."""
+def parse_rows(path: Path, counts: Path | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores.
+
+    Args:
+        counts: the run's parse_counts.json, whose "counts" (`bootstrap.Counts`) some rows have.
+    """
+    if counts:
+        read_record(path, [counts])
     with _contents(path) as run:
         head = {key: run[key] for key in RUN}
+        known = _read_counts(counts) if counts else {}
         parts = [(name, part["sentences"], part, PARSE_SCORES) for name, part in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
             for tree, scores in part["rows"].items():
                 where = {"protocol": protocol, "counted": counted, "tree": tree}
+                where["counts"] = known.get((protocol, tree.removesuffix("-with-punctuation")))
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[str, Counts]]]:
-    """Read parse_counts.json files: (direction, system, protocol) → of each run, counts per kind of tree."""
-    counts: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
-    runs: list[dict[str, Any]] = []
-    for path in paths:
-        with _contents(path) as run:
-            runs.append({key: run[key] for key in RUN})
-            for name, protocol in run["counts"].items():
-                itemgetter("gold", "induced", "right-branching")(protocol)  # all there
-                gold = np.array(protocol.pop("gold"))
-                of_trees = {
-                    tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
-                    for tree, spans in protocol.items()
-                }
-                counts.setdefault((run["direction"], run["system"], name), []).append(of_trees)
-    check_once(pd.DataFrame(runs, columns=RUN))
-    return counts
+def _read_counts(path: Path) -> dict[tuple[str, str], Counts]:
+    """Protocol and kind of tree → the counts by sentence in a parse_counts.json."""
+    known = {}
+    with _contents(path) as run:
+        for protocol, trees in run["counts"].items():
+            itemgetter("gold", "induced", "right-branching")(trees)  # all there
+            gold = np.array(trees.pop("gold"))
+            for tree, spans in trees.items():
+                matched, predicted = (np.array(spans[key]) for key in ("matched", "predicted"))
+                known[protocol, tree] = Counts(matched, predicted + gold)
+    return known
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame:
