@@ -72,7 +72,7 @@ def measured(
     language: str,
     lowercase: bool = False,
 ) -> tuple[np.ndarray, str]:
-    """Counts of each segment from whose sums the metric follows (`sentences.score_of`); its signature.
+    """Counts of each segment from whose sums the metric follows (`reporting.runs.score_of`); its signature.
 
     sacreBLEU has `bleu.COUNTS` (N, 10). The others have two (N, 2), whose `ratio` is the score: TER edits and
     words of the reference, a function of the user's its value and 1, so its score is the mean.

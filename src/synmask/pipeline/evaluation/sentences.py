@@ -5,7 +5,7 @@ counts of a test sentence, of sacreBLEU and of tokenised BLEU, how probable the 
 the name of its set, if there are several.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,7 @@ import numpy as np
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
-from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.files import read_csv, read_lines
-from synmask.pipeline.metric_names import is_measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,24 +47,12 @@ OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
 }
 
 
-def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
-    """How a metric follows from sums of its counts."""
-    return ratio if is_measured(metric) else OF_SENTENCES[metric][1]
-
-
 def counts_of(path: Path, metric: str) -> np.ndarray | None:
-    """(D, N) the counts of a run's sentences from whose sums a metric follows; None if they are not known.
-
-    Args:
-        path: sentences.csv; the file of a metric that `measure` computes stands beside it.
+    """(D, N) the counts of a sentences.csv from whose sums a metric follows; None if it lacks them.
 
     Raises:
-        UserError: as `read_sentences` and `read_measured`.
+        UserError: as `read_sentences`.
     """
-    if is_measured(metric):
-        return np.array(read_measured(measured_file(path, metric))["counts"])
-    if not path.exists():
-        return None
     rows, (columns, _) = read_sentences(path), OF_SENTENCES[metric]
     return rows[columns].to_numpy().T if {*columns} <= {*rows} else None
 

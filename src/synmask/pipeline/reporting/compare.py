@@ -20,7 +20,6 @@ from synmask.pipeline.display import isolated, pipes, plain, shown
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
 from synmask.pipeline.evaluation.measure import measured
-from synmask.pipeline.evaluation.sentences import score_of
 from synmask.pipeline.evaluation.significance import LEVEL, holm, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as difference
 from synmask.pipeline.files import all_writing, read_lines
@@ -28,6 +27,7 @@ from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples
 from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.runs import score_of
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare

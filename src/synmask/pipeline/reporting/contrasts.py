@@ -14,11 +14,10 @@ from pydantic import Field
 from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import f1
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of, score_of
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
-from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.runs import check_alike, read_parse_scores, read_scores
+from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores, score_of
 
 SAMPLES = 10_000  # of a test: Holm's correction needs small p
 RELEVANT = {"sacrebleu": 0.5, "perplexity": -0.1}  # gains, if the paper names none; of F1 and heads:
@@ -130,9 +129,7 @@ class Runs:
         """For each seed, the counts per sentence; the score is computed from their sums."""
         if metric in OF_SENTENCES:
             paths = self.seeds(direction, system, "scores.json").values()
-            for path in paths:
-                read_record(path, [path.with_name("sentences.csv")])
-            counts = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
+            counts = {path: read_counts(path.with_name("sentences.csv"), metric) for path in paths}
             for path in (path for path in paths if counts[path] is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
             return [*counts.values()]

@@ -7,7 +7,7 @@ or read tasks, if runs that a table puts together are not alike, or one is given
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -18,9 +18,10 @@ import pandas as pd
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
-from synmask.pipeline.evaluation.measure import measured_file, read_measured
+from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.files import read_json
-from synmask.pipeline.metric_names import Translation, Validation
+from synmask.pipeline.metric_names import Translation, Validation, is_measured
 from synmask.pipeline.record import first_difference, read_record
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 from synmask.pipeline.runs import Column
@@ -80,6 +81,28 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
             row["memory"] = _finite(run.get("memory"))
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
+    """How a metric follows from sums of its counts."""
+    return ratio if is_measured(metric) else OF_SENTENCES[metric][1]
+
+
+def read_counts(path: Path, metric: str) -> np.ndarray | None:
+    """(D, N) the counts of a run's sentences from whose sums a metric follows; None if they are not known.
+
+    Args:
+        path: sentences.csv; the file of a metric that `measure` computes stands beside it.
+
+    Raises:
+        UserError: the file is another run's, or of another kind.
+    """
+    if is_measured(metric):
+        return np.array(read_measured(measured_file(path, metric))["counts"])
+    if not path.exists():
+        return None
+    read_record(path.with_name("scores.json"), [path])
+    return counts_of(path, metric)
 
 
 def read_parse_scores(

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.loading import read_published
-from synmask.pipeline.evaluation.sentences import counts_of, score_of
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.metric_names import TESTED, is_measured
@@ -108,14 +107,15 @@ def _test(
     if any(run is None for side in sides for run in side):
         return {"baseline": baseline}
     names = f"{column['column']}, {ours['system'].iloc[0]} and {baseline}"
-    score = partial(of_sums, task) if task else score_of(metric)
+    score = partial(of_sums, task) if task else results.score_of(metric)
     return tested(baseline, compare([*ours["value"]], [*rivals["value"]], *sides, names=names, score=score))
 
 
 def _counts(metric: str, path: Path, task: str | None, part: str | None) -> Sequence[np.ndarray] | None:
     """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
-    if path.exists():
-        read_record(path.with_name("scores.json"), [path])
-    elif task:
+    if not task:
+        return results.read_counts(path, metric)
+    if not path.exists():
         return None
-    return counts_of_examples(path, task, part) if task else counts_of(path, metric)
+    read_record(path.with_name("scores.json"), [path])
+    return counts_of_examples(path, task, part)
