@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.benchmarks import WeightsSource
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.sections import Batch
-from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.runs import Pretraining, Run, Tuning
@@ -150,7 +150,7 @@ def test_a_truncated_text_has_no_size(tmp_path):
     files = {part: str(tmp_path / f"{part}.{{language}}.gz") for part in ("train", "valid", "test")}
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-10])
-    assert number_of_pairs(load(values), "mine", "en") is None
+    assert DataFiles(load(values)).number_of_pairs("mine", "en") is None
 
 
 def test_fine_tunings_take_the_paper_s_hours(tmp_path):

@@ -61,7 +61,7 @@ def options_from(kind: type[GuideOptions], values: Mapping[str, Any]) -> GuideOp
         Fault: an unknown key or a wrong value.
     """
     for name, value in values.items():
-        check_known((name,), "key", name, option_names(kind))
+        check_known((name,), "key", option_names(kind), name)
         if isinstance(value, bool):  # which Python takes for 1 and 0
             raise Fault((name,), "must not be true or false")
     try:
@@ -89,7 +89,7 @@ class Guidance(Section):
     @field_validator("guide")
     @classmethod
     def _known_guide(cls, guide: str) -> str:
-        check_known((), "guide", guide, GUIDES)
+        check_known((), "guide", GUIDES, guide)
         return guide
 
     @field_validator("options")

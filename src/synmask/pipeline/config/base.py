@@ -214,10 +214,12 @@ def at(*path: str) -> Iterator[None]:
         raise Fault((*path, *fault.path), str(fault)) from None
 
 
-def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
-    """Raise a Fault with the nearest known name unless `name`, of a `kind`, is known."""
-    if name not in (known := [*known]):
-        raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+def check_known(path: tuple, kind: str, known: Iterable[str], *names: object) -> None:
+    """Raise a Fault with the nearest known name unless all `names`, of a `kind`, are known."""
+    known = [*known]
+    for name in names:
+        if name not in known:
+            raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
 
 
 def nearest(name: str, known: Iterable[str], *, others: bool = True) -> str:
@@ -253,7 +255,7 @@ class Section(BaseModel):
     def _known(cls, values: Any) -> Any:
         if cls.model_config["extra"] == "forbid" and isinstance(values, Mapping):
             for key in filter(lambda key: isinstance(key, str), values):
-                check_known((key,), "key", key, cls.model_fields)
+                check_known((key,), "key", cls.model_fields, key)
         return values
 
     def plain(self, **kwargs: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Finetuning(DecayingTraining):
 
 
 def _known_task(name: str) -> str:
-    base.check_known((), "task", name, TASKS)
+    base.check_known((), "task", TASKS, name)
     return name
 
 
@@ -133,7 +133,7 @@ class Benchmark(base.Section):
         columns: dict[str, str] = {}
         for name, task in self.tasks.items():
             path, known = ("tasks", name), GLUE if self.generate is None else GENERATED
-            base.check_known(path, "task", name, known)
+            base.check_known(path, "task", known, name)
             if known is GLUE and self.folder is None and not task.urls:
                 raise base.Fault(path, "give `urls`, or the benchmark's `folder`")
             if "train" not in task.rows:

@@ -35,9 +35,9 @@ def check(config: Config, published: Published) -> None:
     _check_corpora(config)
     complete(config)
     for position, target in enumerate(config.targets):
-        check_known(("targets", position), "experiment", target, config.named_targets)
+        check_known(("targets", position), "experiment", config.named_targets, target)
     for name in config.mirrors:
-        check_known(("mirrors", name), "download", name, DataFiles(config).downloaded)
+        check_known(("mirrors", name), "download", DataFiles(config).downloaded, name)
     for name, entry in config.experiments.items():
         if isinstance(entry, list):
             _check_group(config, name, entry)
@@ -61,7 +61,7 @@ def _check_corpora(config: Config) -> None:
     for corpus, entry in config.corpora.items():
         for name, directions in entry.options.items():
             path = ("corpora", corpus, "options", name)
-            check_known(path, "system", name, config.systems)
+            check_known(path, "system", config.systems, name)
             for direction, overrides in directions.items():
                 system = config.systems[name]
                 with at(*path, direction):
@@ -69,28 +69,28 @@ def _check_corpora(config: Config) -> None:
         weight = entry.training.mlm_weight
         for direction in weight if isinstance(weight, dict) and weight != config.training.mlm_weight else ():
             path = ("corpora", corpus, "training", "mlm_weight", direction)
-            check_known(path, "direction", direction, entry.possible_directions)
+            check_known(path, "direction", entry.possible_directions, direction)
 
 
 def _check_group(config: Config, name: str, members: list[str]) -> None:
     path = ("experiments", name)
+    check_known(path, "experiment", {**config.experiments, **config.tables}, *members)
     for member in members:
-        check_known(path, "experiment", member, {**config.experiments, **config.tables})
         nested = isinstance(config.experiments.get(member), list)
         _require(not nested, path, f"{member!r} is a list itself; name its experiments")
 
 
 def _check_experiment(config: Config, published: Published, path: tuple, experiment: Experiment) -> None:
     """The corpus, systems and languages of an experiment must exist, and the trees that its tables need."""
-    check_known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
+    check_known((*path, "corpus"), "corpus", config.corpora, experiment.corpus)
     languages = config.corpora[experiment.corpus].languages
+    check_known((*path, "systems"), "system", config.systems, *experiment.systems)
+    check_known((*path, "peers"), "published system", published.systems, *experiment.peers)
     for system in experiment.systems:
-        check_known((*path, "systems"), "system", system, config.systems)
         _check_system(config, (*path, "systems"), experiment, system)
     induced = any(config.systems[name].kind.induces for name in experiment.systems)
     for source, target in map(sides, experiment.directions):
-        for language in (source, target):
-            check_known((*path, "directions"), "language", language, languages)
+        check_known((*path, "directions"), "language", languages, source, target)
         if known_as(target, ["ko"]):
             what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
             _require(find_spec("mecab_ko"), (*path, "directions"), what)
@@ -99,8 +99,6 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
             lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
             gold = DataFiles(config).gold_trees(experiment.corpus, "valid", source)
             _require(gold, (*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
-    for peer in experiment.peers:
-        check_known((*path, "peers"), "published system", peer, published.systems)
     _check_labels(config, published, path, (*experiment.systems, *experiment.peers))
 
 
@@ -136,10 +134,10 @@ def _fault_of_run(error: ValidationError, path: tuple, config: Config, corpus: s
 def _check_benchmark(config: Config, name: str) -> None:
     """A benchmark has weights, which are not pre-trained on sentences that its systems are scored on."""
     path, entry, files = ("benchmarks", name), config.benchmarks[name], DataFiles(config)
-    check_known((*path, "weights"), "weights", entry.weights, config.weights)
+    check_known((*path, "weights"), "weights", config.weights, entry.weights)
+    check_known((*path, "weights_of"), "system", config.systems, *entry.weights_of)
     for system, weights in entry.weights_of.items():
-        check_known((*path, "weights_of"), "system", system, config.systems)
-        check_known((*path, "weights_of", system), "weights", weights, config.weights)
+        check_known((*path, "weights_of", system), "weights", config.weights, weights)
     parts = [(task, part) for task, row in entry.tasks.items() for part in (*row.parts, *row.test_rows)]
     scored = {prefix for place in parts for prefix in files.task_parses(name, *place)}
     for weights in (entry.weights, *entry.weights_of.values()):
@@ -153,14 +151,12 @@ def _check_benchmark(config: Config, name: str) -> None:
 def _check_table(config: Config, published: Published, path: tuple, table: Table) -> None:
     """A table needs rows and columns with numbers in them."""
     if table.benchmark:
-        check_known((*path, "benchmark"), "benchmark", table.benchmark, config.benchmarks)
-        for task in table.tasks or ():
-            check_known((*path, "tasks"), "task", task, config.benchmarks[table.benchmark].tasks)
-    for experiment in table.experiments:
-        check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+        check_known((*path, "benchmark"), "benchmark", config.benchmarks, table.benchmark)
+        check_known((*path, "tasks"), "task", config.benchmarks[table.benchmark].tasks, *table.tasks or ())
+    check_known((*path, "experiments"), "experiment", config.plain_experiments, *table.experiments)
     rows, runs = (*path, "systems"), [config.plain_experiments[name].systems for name in table.experiments]
+    check_known(rows, "system", {**config.systems, **published.systems}, *table.systems)
     for system in table.systems:
-        check_known(rows, "system", system, {**config.systems, **published.systems})
         what = f"system {system!r} is in none of the table's experiments, nor in {config.published}"
         _require(not runs or system in {*published.systems}.union(*runs), rows, f"{what}; leave it out")
         if table.benchmark:
@@ -241,7 +237,7 @@ def _check_checksums(config: Config) -> None:
         for name, entry in getattr(config, section).items():
             files = DataFiles(config).origins.get(entry.download if section == "corpora" else name, {})
             for file in entry.sha256:
-                check_known((section, name, "sha256", file), "download", file, files)
+                check_known((section, name, "sha256", file), "download", files, file)
 
 
 def label_of(config: Config, published: Published, system: str) -> str:

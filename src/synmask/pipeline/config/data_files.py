@@ -4,9 +4,11 @@ Of each the path, and of downloads the origin.
 """
 
 import ast
+import gzip
 import itertools
 import os
 import sys
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +58,19 @@ def module_file(function: str) -> str | None:
     return os.path.relpath(spec.origin) if spec.origin.startswith(f"{os.getcwd()}/") else spec.origin
 
 
+def size_of(paths: Iterable[str]) -> tuple[int, int] | None:
+    """The lines and bytes of texts (.gz or plain), unpacked; None if one cannot be read."""
+    lines = size = 0
+    try:
+        for path in paths:
+            with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
+                for line in file:
+                    lines, size = lines + 1, size + len(line)
+    except (OSError, EOFError, zlib.error):
+        return None
+    return lines, size
+
+
 @dataclass(frozen=True)
 class DataFiles:
     """The data files of a configuration."""
@@ -71,6 +86,17 @@ class DataFiles:
             return [filled(f"{CORPUS}/raw/{'-'.join(entry.languages)}/{split}.{language}", corpus=corpus)]
         names = [name.replace("{language}", language) for name in entry.file_names(split)]
         return [f"{self.config.data_dir}/{entry.download}/{name}" if entry.url else name for name in names]
+
+    def number_of_pairs(self, corpus: str, language: str) -> int | None:
+        """The number of training pairs; None if it is not known.
+
+        It is that of the configuration, or of the lines in the user's file in `language`.
+        """
+        entry = self.config.corpora[corpus]
+        number = entry.generate.train if entry.generate else entry.pairs.get("train")
+        if number is None and entry.files and (size := size_of(self.raw_files(corpus, "train", language))):
+            number, _ = size
+        return sum(number) // 2 if isinstance(number, tuple) else number
 
     def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
         """Paths of a corpus' downloads: its archives, or its files of `languages`."""

@@ -170,7 +170,7 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     path = ("corpora", name, "based_on")
     if base in (*chain, name):
         raise Fault(path, f"{base!r} is itself based on {name!r}; break the circle")
-    check_known(path, "corpus", base, map(str, corpora))
+    check_known(path, "corpus", map(str, corpora), base)
     if not isinstance(corpora[base], Mapping):
         raise Fault(("corpora", base), "must be keys and values")
     inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))

@@ -91,7 +91,7 @@ class Config(base.Section):
         for name, entry in weights.items():
             if entry.continued:
                 path, other = (name, "continued", "weights"), entry.continued.weights
-                base.check_known(path, "weights", other, weights)
+                base.check_known(path, "weights", weights, other)
                 if weights[other].continued:
                     what = f"weights {other!r} are `continued` themselves; start from those before"
                     raise base.Fault(path, what)

@@ -369,7 +369,7 @@ class Corpus(base.Section):
         for system, directions in self.options.items():
             for direction in directions:
                 path = ("options", system, direction)
-                base.check_known(path, "direction", direction, self.possible_directions)
+                base.check_known(path, "direction", self.possible_directions, direction)
         valid = self.generate.valid if self.generate else self.pairs.get("valid")
         most = valid[1] if isinstance(valid, tuple) else valid
         if self.sentence and most and self.sentence > most:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from synmask.pipeline.config.benchmarks import RobertaSize, WeightsSource
-from synmask.pipeline.config.data_files import DataFiles
+from synmask.pipeline.config.data_files import DataFiles, size_of
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
-from synmask.pipeline.config.sizes import bytes_of_text, number_of_pairs
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
@@ -140,14 +139,14 @@ class Clock:
         entry = self.config.corpora[corpus]
         if entry.files and not entry.url:  # the user's own
             return _subwords_in(DataFiles(self.config).raw_files(corpus, "train", target))
-        pairs = number_of_pairs(self.config, corpus, target)
+        pairs = DataFiles(self.config).number_of_pairs(corpus, target)
         return pairs and pairs * REFERENCE["subwords"].get(entry.download or corpus, REFERENCE["other"])
 
 
 def _subwords_in(paths: Iterable[str]) -> float | None:
     """An estimate by the size of the text; None if it cannot be read."""
-    size = bytes_of_text(paths)
-    return size and size / REFERENCE["bytes"]
+    size = size_of(paths)
+    return size and size[1] / REFERENCE["bytes"]
 
 
 def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -13,7 +13,6 @@ from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pr
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, System
-from synmask.pipeline.config.sizes import number_of_pairs
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
@@ -80,7 +79,7 @@ class Jobs:
     def __init__(self, config: Config) -> None:
         self.config, self.data = config, DataFiles(config)
         # of each corpus, run or task once, for the many jobs that ask
-        self.number_of_pairs = cache(partial(number_of_pairs, config))
+        self.number_of_pairs = cache(self.data.number_of_pairs)
         self.run_settings = cache(config.run_settings)
         self.template_settings = cache(config.template_settings)
         self.nlu_settings = cache(config.nlu_settings)
