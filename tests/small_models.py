@@ -288,7 +288,7 @@ def small_tuned():
     import torch
 
     from synmask.pipeline.config.benchmarks import FinetuningSettings
-    from synmask.pipeline.record import owned
+    from synmask.pipeline.record import identity_keys
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
     from synmask.pipeline.tasks import TASKS
@@ -306,6 +306,10 @@ def small_tuned():
         model = GuidedRoberta.fine_tuned(loaded, arguments, settings.system, outputs)
         for parameter in model.classification_heads.parameters():
             torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5
-        save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1} | owned(run or {}))
+        save(
+            path,
+            {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1}
+            | identity_keys(run or {}),
+        )
 
     return make

@@ -152,7 +152,7 @@ class Products(TorchDispatchMode):
 
 
 @pytest.mark.skipif(
-    bf16.lacking(torch.empty(0, dtype=torch.bfloat16)), reason="a processor without AVX-512 for bf16"
+    bf16.lacks_bf16(torch.empty(0, dtype=torch.bfloat16)), reason="a processor without AVX-512 for bf16"
 )
 @pytest.mark.parametrize("count", [1, 127, 128, 200, 300])
 @pytest.mark.parametrize(("wide", "narrow"), [(96, 160), (160, 96), (32, 160)])

@@ -14,7 +14,7 @@ from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.syntax.tree import over_words
 from synmask.pipeline.text.bpe import Splitter, apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.text.reserved import misread
+from synmask.pipeline.text.reserved import why_misread
 from synmask.pipeline.training.binarise import binarise, encode
 
 NAMES = ["<s>", "<pad>", "</s>", "<unk>", "madeupword0000", "@@", "a@@", "x@@@@"]
@@ -39,7 +39,7 @@ def splitter(codes):
 @given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join), max_size=6))
 def test_no_word_is_lost_or_misread(splitter, words):
     pieces = splitter(" ".join(words)).split()
-    assert misread(pieces) is None
+    assert why_misread(pieces) is None
     assert join_subwords(" ".join(pieces)) == " ".join(words)
     distances = [0.0] * (len(pieces) - 1)
     assert not words or len(over_words(pieces, distances)[1]) == len(words)

@@ -179,9 +179,9 @@ def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:
     """
     if name not in (names := guide_names()):
         raise ValueError(f"guide {name!r} is not known; there are: {', '.join(names)}")
-    kind = options_of(name)
-    known = [option.name for option in fields(kind)]
+    options_class = options_of(name)
+    known = [option.name for option in fields(options_class)]
     if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; there are: {', '.join(known) or 'none'}")
     guide = getattr(import_module(f"synmask.guides.{name}"), f"{name.capitalize()}Guide")
-    return guide(kind(**options), shape)
+    return guide(options_class(**options), shape)

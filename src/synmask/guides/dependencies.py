@@ -17,16 +17,16 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
     """
     word, head = words[..., 0], words[..., 1]
     parent = head.masked_fill(head == word, NO_TOKEN)
-    found = [word]
+    line = [word]
     for _ in range(depth):
-        below = found[-1]
-        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_TOKEN, NO_TOKEN))
-    return found
+        below = line[-1]
+        line.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NO_TOKEN, NO_TOKEN))
+    return line
 
 
-def same(one: Tensor, other: Tensor) -> Tensor:
-    """Whether token i in `one` equals token j in `other`, both of `ancestors` → (B, n, n) bool."""
-    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NO_TOKEN)
+def same(first: Tensor, second: Tensor) -> Tensor:
+    """Whether token i in `first` equals token j in `second`, both of `ancestors` → (B, n, n) bool."""
+    return (first[:, :, None] == second[:, None, :]) & (first[:, :, None] != NO_TOKEN)
 
 
 def within(words: Tensor, edges: int) -> Tensor:

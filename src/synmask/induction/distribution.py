@@ -172,5 +172,5 @@ def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:
 
 def _exact(distance: Tensor, height: Tensor) -> tuple[Tensor, Tensor]:
     """Both in the wider of their types, float32 at least."""
-    kind = torch.promote_types(torch.promote_types(distance.dtype, height.dtype), torch.float32)
-    return distance.to(kind), height.to(kind)
+    dtype = torch.promote_types(torch.promote_types(distance.dtype, height.dtype), torch.float32)
+    return distance.to(dtype), height.to(dtype)

@@ -66,17 +66,17 @@ class GuideOptions:
         return False
 
 
-def _mismatch(kind: Any, value: Any) -> str | None:
+def _mismatch(type_: Any, value: Any) -> str | None:
     """The words for a value of this type; None if it is one."""
-    if get_origin(kind) is Literal:
-        return None if value in get_args(kind) else f"one of {', '.join(map(str, get_args(kind)))}"
-    if get_origin(kind) is UnionType:  # X | None
-        (kind,) = {*get_args(kind)} - {NoneType}
-        return None if value is None else _mismatch(kind, value)
-    if get_origin(kind) is tuple:
+    if get_origin(type_) is Literal:
+        return None if value in get_args(type_) else f"one of {', '.join(map(str, get_args(type_)))}"
+    if get_origin(type_) is UnionType:  # X | None
+        (type_,) = {*get_args(type_)} - {NoneType}
+        return None if value is None else _mismatch(type_, value)
+    if get_origin(type_) is tuple:
         return None if isinstance(value, tuple | list) else "a list"
-    if kind in (int, float) and (isinstance(value, bool) or not isinstance(value, int | kind)):
-        return "a whole number" if kind is int else "a number"
+    if type_ in (int, float) and (isinstance(value, bool) or not isinstance(value, int | type_)):
+        return "a whole number" if type_ is int else "a number"
     return None
 
 

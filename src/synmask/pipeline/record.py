@@ -109,7 +109,7 @@ def weights_of(folder: Path) -> dict[str, Any]:
 # ---- models ------------------------------------------------------------------------------------------------
 
 
-def owned(run: Run) -> dict[str, Any]:
+def identity_keys(run: Run) -> dict[str, Any]:
     """The keys of a model's file that say whose it is; none if it was made by hand."""
     known = identity(run)
     digest = {"training": run["training"]} if "training" in run else {}

@@ -49,19 +49,21 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
     check_recorded(archive)
     advice = f"delete it (and {archive.name}.sha256 beside it) and fetch it again"
     try:
-        found = (_unzip if archive.suffix == ".zip" else _untar)(archive, set(members), folder)
+        written = (_unzip if archive.suffix == ".zip" else _untar)(archive, set(members), folder)
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except RuntimeError as error:  # a password is needed; NotImplementedError: deflate64 and the like
-        what = "is packed in a way that cannot be read here"
-        raise UserError(f"{archive}: {what} ({_short(error)}); pack it again as .tgz or plain .zip") from None
+        fault = "is packed in a way that cannot be read here"
+        raise UserError(
+            f"{archive}: {fault} ({_short(error)}); pack it again as .tgz or plain .zip"
+        ) from None
     except (OSError, *BROKEN) as error:
         raise_unreadable(archive, error)
         wrong = mistaken(archive, archive.name) or DAMAGED
         raise UserError(f"{archive}: {wrong} ({_short(error)}); {advice}") from None
-    if missing := [name for name in members if name not in found]:
+    if missing := [name for name in members if name not in written]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")
-    return [found[name] for name in members]
+    return [written[name] for name in members]
 
 
 def _short(error: Exception) -> str:
@@ -74,12 +76,12 @@ def recorded(record: Path) -> str:
     Raises:
         UserError: the file contains no checksum.
     """
-    found = re.match(rb"([0-9a-f]{64})(\s|$)", record.read_bytes())
-    if not found:
+    match = re.match(rb"([0-9a-f]{64})(\s|$)", record.read_bytes())
+    if not match:
         raise UserError(
             f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
         )
-    return found[1].decode()
+    return match[1].decode()
 
 
 def check_recorded(path: Path) -> None:
@@ -95,11 +97,11 @@ def check_recorded(path: Path) -> None:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
 
 
-def mistaken(path: Path, name: str, kind: str = "") -> str | None:
+def mistaken(path: Path, name: str, content_type: str = "") -> str | None:
     """Why a file's first bytes contradict its name; None if they do not.
 
     Args:
-        kind: the type that the server gave; "" for a copy.
+        content_type: the type that the server gave; "" for a copy.
     """
     with open(path, "rb") as handle:
         start = handle.read(SNIFFED_BYTES)
@@ -108,18 +110,18 @@ def mistaken(path: Path, name: str, kind: str = "") -> str | None:
         return "an empty file"
     page = text.startswith((b"<!doctype html", b"<html", b"<head"))
     page |= text.startswith(b"<?xml") and bool(re.search(rb"<(html|error)\b", text))
-    if suffix not in (".html", ".htm") and (page or "html" in kind):
+    if suffix not in (".html", ".htm") and (page or "html" in content_type):
         return "a web page, not the file"
     if not start.startswith(MAGIC.get(suffix, b"")):
         return DAMAGED
     if text.startswith(b"version https://git-lfs"):
         return "a pointer of Git LFS, not the file"
-    if suffix not in (".json", ".jsonl") and "json" in kind:
-        return f"{kind}, not the file"
+    if suffix not in (".json", ".jsonl") and "json" in content_type:
+        return f"{content_type}, not the file"
     if len(start) < SNIFFED_BYTES and suffix != ".jsonl" and text.startswith((b"{", b"[")):
         with suppress(ValueError):  # it is no JSON
-            found = json.loads(start.decode("utf-8-sig"))
-            if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
+            content = json.loads(start.decode("utf-8-sig"))
+            if suffix != ".json" or (isinstance(content, dict) and ERRORS & {*content}):
                 return "a message in JSON, not the file"
     return None
 
@@ -147,26 +149,26 @@ def incomplete(path: Path, name: str) -> str | None:
     return damage and f"{DAMAGED} ({damage})"
 
 
-def _untar(archive: Path, wanted: set[str], folder: Path) -> dict[str, Path]:
-    found = {}
+def _untar(archive: Path, members: set[str], folder: Path) -> dict[str, Path]:
+    paths = {}
     with gzip.open(archive) as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
         for member in tar:
             name = member.name.removeprefix("./")
-            if name in wanted:
-                found[name] = _write(tar.extractfile(member) if member.isreg() else None, folder, name)
+            if name in members:
+                paths[name] = _write(tar.extractfile(member) if member.isreg() else None, folder, name)
         if raw.read(1 << 16).strip(b"\0"):  # read on to the checksum at the end
             raise tarfile.ReadError("data after its end")
-    return found
+    return paths
 
 
-def _unzip(archive: Path, wanted: set[str], folder: Path) -> dict[str, Path]:
-    found = {}
+def _unzip(archive: Path, members: set[str], folder: Path) -> dict[str, Path]:
+    paths = {}
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
-            if (name := member.filename) in wanted:
+            if (name := member.filename) in members:
                 plain = not stat.S_ISLNK(member.external_attr >> 16)
-                found[name] = _write(packed.open(member) if plain else None, folder, name)
-    return found
+                paths[name] = _write(packed.open(member) if plain else None, folder, name)
+    return paths
 
 
 def _write(handle: IO[bytes] | None, folder: Path, name: str) -> Path:

@@ -92,11 +92,11 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
     elif output.is_file() and disk.sha256(output) == sha256:
         return
     with disk.named_errors(output), open(part, "a+b") as handle:
-        kind = _receive(name, place, handle, sha256)
+        content_type = _receive(name, place, handle, sha256)
         handle.flush()
         os.fsync(handle.fileno())  # some file systems report a full disk only here
     if (got := disk.sha256(part)) != sha256:
-        wrong = mistaken(part, output.name, kind) or incomplete(part, output.name)
+        wrong = mistaken(part, output.name, content_type) or incomplete(part, output.name)
         if sha256 is not None:
             wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
         if wrong:
@@ -112,12 +112,12 @@ def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -
         _copy(place, part)
         return ""
     left_over = part.seek(0, os.SEEK_END)
-    kind = _download(name, place, part, checked=sha256 is not None)
+    content_type = _download(name, place, part, checked=sha256 is not None)
     part.seek(0)
     if left_over and hashlib.file_digest(part, "sha256").hexdigest() != sha256:
         part.truncate(0)  # it was part of another file
-        kind = _download(name, place, part, checked=True)
-    return kind
+        content_type = _download(name, place, part, checked=True)
+    return content_type
 
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
@@ -199,12 +199,12 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
             raise _Refused(f"{url} answers {status} {response.reason}")
         start, size = 0, reply.get("Content-Length", "")
         if status != 200:
-            found = re.fullmatch(rf"bytes {offset}-\d+/(\d+|\*)", reply.get("Content-Range", ""))
-            now = {"size": found and found[1], "version": _version(reply)}
-            if not found or any(now[key] and seen.get(key) and now[key] != seen[key] for key in now):
+            match = re.fullmatch(rf"bytes {offset}-\d+/(\d+|\*)", reply.get("Content-Range", ""))
+            now = {"size": match and match[1], "version": _version(reply)}
+            if not match or any(now[key] and seen.get(key) and now[key] != seen[key] for key in now):
                 part.truncate(0)
                 raise _Interrupted("the server cannot resume, or has another file by now")
-            start, size = offset, found[1]
+            start, size = offset, match[1]
         seen |= {"size": size, "version": _version(reply) or seen.get("version", "")}
         part.truncate(start)
         part.seek(start)

@@ -72,19 +72,19 @@ def write_part(
     with TemporaryDirectory() as temporary:
         path = _part_file(task, part, sources, Path(temporary))
         shared = path.name == MRPC_PAIRS  # by train and dev, whose rows have these ids
-        found, dropped = _read(path, layout, [*columns, *MRPC_IDS] if shared else columns, labelled)
-    for number, row in found.items() if labelled else ():
+        by_line, dropped = _read(path, layout, [*columns, *MRPC_IDS] if shared else columns, labelled)
+    for number, row in by_line.items() if labelled else ():
         check_label(TASKS[task], row[len(layout.texts)], f"{path.name}, line {number}")
-    kept = [*found.values()]
+    table = [*by_line.values()]
     if shared:
         ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
-        kept = [row[:-2] for row in kept if (tuple(row[-2:]) in ids) == (part == "dev")]
-    if len(kept) != rows:
+        table = [row[:-2] for row in table if (tuple(row[-2:]) in ids) == (part == "dev")]
+    if len(table) != rows:
         raise UserError(
-            f"glue: {task} {part} has {len(kept):,} rows, not {rows:,}; fetch it again, or fix "
+            f"glue: {task} {part} has {len(table):,} rows, not {rows:,}; fetch it again, or fix "
             f"benchmarks.glue.tasks.{task}.{'' if labelled else 'test_'}rows in config.yaml"
         )
-    write_task(task, kept, output, labelled=labelled)
+    write_task(task, table, output, labelled=labelled)
     return {"rows": rows, "malformed_rows_dropped": dropped}
 
 
@@ -92,8 +92,8 @@ def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> P
     first = sources[0]
     if first.is_dir():
         name = first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")
-        found = [name.with_name(f"{name.name}{ending}") for ending in ("", ".gz")]
-        return next((path for path in found if path.is_file()), found[0])
+        paths = [name.with_name(f"{name.name}{ending}") for ending in ("", ".gz")]
+        return next((path for path in paths if path.is_file()), paths[0])
     if part == "ax":
         return _named(task, sources, AX_FILE)
     if task == "mrpc":
@@ -118,16 +118,16 @@ def _read(
     if not labelled or not names:
         names = next(lines, (1, ""))[1].split("\t")
     if missing := [name for name in columns if name not in names]:
-        what = f"no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
-        raise UserError(f"{path.name}: {what}")
-    places, found, dropped = [names.index(name) for name in columns], {}, 0
+        fault = f"no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
+        raise UserError(f"{path.name}: {fault}")
+    places, by_line, dropped = [names.index(name) for name in columns], {}, 0
     for number, line in lines:
         fields = line.split("\t")
         if len(fields) == len(names):
-            found[number] = [fields[place] for place in places]
+            by_line[number] = [fields[place] for place in places]
         elif labelled and layout.drop_odd_rows:
             dropped += 1
         else:
-            what = f"{len(fields)} columns, not {len(names)}; fetch it again"
-            raise UserError(f"{path.name}, line {number}: {what}")
-    return found, dropped
+            fault = f"{len(fields)} columns, not {len(names)}; fetch it again"
+            raise UserError(f"{path.name}, line {number}: {fault}")
+    return by_line, dropped

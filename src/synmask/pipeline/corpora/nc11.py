@@ -59,12 +59,12 @@ def segments(path: Path) -> list[str]:
     text = "\n".join(read_lines(path))
     _, *started = re.split(r"<seg\b", text, flags=re.IGNORECASE)
     whole = (re.match(r"[^>]*>(.*?)</seg>", rest, re.IGNORECASE | re.DOTALL) for rest in started)
-    found = [match[1] for match in whole if match]
-    if len(found) != len(started):
+    texts = [match[1] for match in whole if match]
+    if len(texts) != len(started):
         raise UserError(
-            f"{path.name}: {len(started)} segments start and {len(found)} end; fetch its archive again"
+            f"{path.name}: {len(started)} segments start and {len(texts)} end; fetch its archive again"
         )
-    return [" ".join(segment.split()) for segment in found]
+    return [" ".join(segment.split()) for segment in texts]
 
 
 def identify(line: str) -> str:

@@ -57,15 +57,15 @@ def write_text(
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, there are not as many
             pairs as expected, or nine tenths of the training pairs would be dropped.
     """
-    with whole_folder(output, "text") as made:
+    with whole_folder(output, "text") as root:
         languages = (source, target)
         sizes = {
             split: write_pair(
                 name=name,
                 source_in=sources,
-                source_out=made / f"text/{split}.{source}",
+                source_out=root / f"text/{split}.{source}",
                 target_in=targets,
-                target_out=made / f"text/{split}.{target}",
+                target_out=root / f"text/{split}.{target}",
                 pairs=(pairs or {}).get(split),
             )["pairs"]
             for split, (sources, targets) in _by_split(
@@ -76,7 +76,7 @@ def write_text(
         def tokens(split: str) -> Iterator[Pair]:
             sides = (
                 tokenise(
-                    read_lines(made / f"text/{split}.{language}"),
+                    read_lines(root / f"text/{split}.{language}"),
                     language,
                     tokeniser=settings.tokeniser_of(language),
                     lowercase=settings.lowercase,
@@ -89,21 +89,21 @@ def write_text(
 
         fates: Counter[str] = Counter()
         overlap = Overlap()
-        held_out = [made / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
+        held_out = [root / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
         trained = [
-            made / f"{folder}/train.{language}" for folder in ("tokens", "clean") for language in languages
+            root / f"{folder}/train.{language}" for folder in ("tokens", "clean") for language in languages
         ]
-        counts = made / "pairs.json"
-        with all_writing([*held_out, *trained, made / f"clean/kept.{source}-{target}", counts]) as handles:
+        counts = root / "pairs.json"
+        with all_writing([*held_out, *trained, root / f"clean/kept.{source}-{target}", counts]) as handles:
             for place, split in enumerate(SPLITS[1:]):
                 overlap.hold(split, _written(tokens(split), handles[2 * place : 2 * place + 2]))
-            *_, first, second, clean_source, clean_target, kept, counted = handles
+            *_, first, second, clean_source, clean_target, numbers, counted = handles
             per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
             train = _written(tokens("train"), (first, second))
             for number, *pair in clean(train, settings, fates, per_word):
                 clean_source.write(f"{pair[0]}\n")
                 clean_target.write(f"{pair[1]}\n")
-                kept.write(f"{number}\n")
+                numbers.write(f"{number}\n")
                 overlap.passing(*pair)
             check_dropped(name, fates)
             overlap.note(f"{name} {source}-{target}")
@@ -119,13 +119,13 @@ def _by_split(
     Raises:
         UserError: a split has no file.
     """
-    found: dict[Split, tuple[list[Path], list[Path]]] = {split: ([], []) for split in SPLITS}
+    files_of: dict[Split, tuple[list[Path], list[Path]]] = {split: ([], []) for split in SPLITS}
     for split, *sides in files:
-        for paths, path in zip(found[split], sides, strict=True):
+        for paths, path in zip(files_of[split], sides, strict=True):
             paths.append(path)
-    if missing := [split for split, (sources, _) in found.items() if not sources]:
+    if missing := [split for split, (sources, _) in files_of.items() if not sources]:
         raise UserError(f"--splits: no file of {', '.join(missing)}; give some of each split")
-    return found.items()
+    return files_of.items()
 
 
 def _written(pairs: Iterable[Pair], handles: Sequence) -> Iterator[Pair]:

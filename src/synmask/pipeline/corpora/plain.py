@@ -40,15 +40,17 @@ def write_pair(
     """
     count = empty = 0
     with all_writing([source_out, target_out]) as (source_file, target_file):
-        for one, other in together(source_in=source_in, target_in=target_in):
+        for texts, translations in together(source_in=source_in, target_in=target_in):
             before = count
-            for source, target in read_pairs(one, other):
+            for source, target in read_pairs(texts, translations):
                 source_file.write(" ".join(source.split()) + "\n")
                 target_file.write(" ".join(target.split()) + "\n")
                 count += 1
                 empty += not source.split()
             if count == before:
-                raise UserError(f"{name}: {one} and {other} are empty; give files with one sentence per line")
+                raise UserError(
+                    f"{name}: {texts} and {translations} are empty; give files with one sentence per line"
+                )
         check_count(name, source_out.stem, count, pairs)
     if empty and source_out.stem != "train":  # `clean` leaves out those of the training set
         files = ", ".join(map(str, source_in))
@@ -71,8 +73,8 @@ def check_count(name: str, split: str, count: int, expected: Pairs | None) -> No
         return
     least, most = (expected, expected) if isinstance(expected, int) else expected
     if not least <= count <= most:
-        wanted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        bounds = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         raise UserError(
-            f"{name}: {split} has {count:,} pairs, not {wanted}; its files are not the expected ones "
+            f"{name}: {split} has {count:,} pairs, not {bounds}; its files are not the expected ones "
             f"(or fix corpora.{name}.pairs in config.yaml)"
         )

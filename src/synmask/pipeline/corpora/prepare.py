@@ -40,17 +40,17 @@ def prepare(
         UserError: an archive is missing or damaged, its text is not as it should be, or a count is not.
     """
     module = import_module(f"synmask.pipeline.corpora.{format}")
-    given = {path.name: path for path in archives}
-    if missing := [wanted for wanted in module.ARCHIVES if wanted not in given]:
+    by_name = {path.name: path for path in archives}
+    if missing := [needed for needed in module.ARCHIVES if needed not in by_name]:
         raise UserError(f"{name}: archives: {format} needs {missing[0]}; name it in config.yaml")
-    for path in given.values():
+    for path in by_name.values():
         if not path.is_file():
             raise UserError(f"{name}: {path}: no such file; fetch it with synmask download")
     output.mkdir(parents=True, exist_ok=True)
     counts = {}
     with TemporaryDirectory(dir=output) as temporary:
         folder = Path(temporary)
-        module.write(given, folder, threads)
+        module.write(by_name, folder, threads)
         for split in SPLITS:
             paths = [folder / f"{split}.{language}" for language in module.LANGUAGES]
             counts[split] = count_pairs(*paths)

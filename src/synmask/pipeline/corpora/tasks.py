@@ -54,14 +54,14 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     Raises:
         UserError: no such task or file; other columns than the task's; no rows; an unknown label.
     """
-    kind = task_named(task)
+    layout = task_named(task)
     lines = list(read_lines(path))
     if len(lines) < 2:
         raise UserError(f"{path}: no rows; expected {task}'s header and rows")
     header = lines[0].split("\t")
-    labelled = header == kind.columns
-    if not labelled and not (test and header == kind.columns[:-1]):
-        expected = ", ".join(kind.columns)
+    labelled = header == layout.columns
+    if not labelled and not (test and header == layout.columns[:-1]):
+        expected = ", ".join(layout.columns)
         raise UserError(f"{path}: columns {lines[0].replace(chr(9), ', ')!r:.80}; {task} has {expected}")
     rows = [line.split("\t") for line in lines[1:]]
     width = len(header)
@@ -69,6 +69,6 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
         if len(row) != width:
             raise UserError(f"{path}, line {number}: {len(row)} columns, not {width}; make it again")
         if labelled:
-            check_label(kind, row[-1], f"{path}, line {number}")
-    texts = tuple(tuple(row[: kind.sentences]) for row in rows)
+            check_label(layout, row[-1], f"{path}, line {number}")
+    texts = tuple(tuple(row[: layout.sentences]) for row in rows)
     return Examples(texts, tuple(row[-1] for row in rows) if labelled else ())

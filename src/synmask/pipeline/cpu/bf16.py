@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 has_instructions = functools.cache(torch.ops.mkldnn._is_mkldnn_bf16_supported)
 
 
-def lacking(x: Tensor) -> bool:
+def lacks_bf16(x: Tensor) -> bool:
     """Whether products of `x`, in autocast's type, are in bf16 on a CPU without instructions for it.
 
     Products take torch 5 to 25 times as long there as in float32. They are then computed in float32 and
@@ -21,24 +21,24 @@ def lacking(x: Tensor) -> bool:
     """
     if x.device.type != "cpu":
         return False
-    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-    return kind == torch.bfloat16 and not has_instructions()
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    return dtype == torch.bfloat16 and not has_instructions()
 
 
-def computed(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None) -> Tensor:
-    """function(x, *others), a product: in autocast's type, and where that is `lacking`, in float32."""
+def product_of(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None) -> Tensor:
+    """function(x, *others), a product: in autocast's type, or in float32 where the CPU `lacks_bf16`."""
     device = x.device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         with torch.autocast(device, enabled=False):  # autocast would undo the choice of float32
-            return computed(function, *(_cast(value, dtype) for value in (x, *others)))
-    if lacking(x):
+            return product_of(function, *(_cast(value, dtype) for value in (x, *others)))
+    if lacks_bf16(x):
         return function(*(_cast(value, torch.float32) for value in (x, *others))).to(x.dtype)
     return function(x, *others)
 
 
 def float32_products() -> AbstractContextManager:
-    """Where bf16 is `lacking`, compute the products of all modules in a block in float32, and round them."""
+    """Compute products of all modules in a block in float32, and round them, where the CPU `lacks_bf16`."""
     return nullcontext() if has_instructions() else _Float32Products()
 
 
@@ -58,7 +58,7 @@ class _Float32Products(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         x = next((value for value in args if isinstance(value, Tensor)), None)
-        if function not in self.PRODUCTS or x is None or not lacking(x):
+        if function not in self.PRODUCTS or x is None or not lacks_bf16(x):
             return function(*args, **kwargs)
         with torch.autocast("cpu", enabled=False):
             wide = {name: _wide(value) for name, value in kwargs.items()}

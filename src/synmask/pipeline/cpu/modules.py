@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from synmask import encoder
 from synmask.pipeline.cpu import bf16
-from synmask.pipeline.cpu.bf16 import computed, lacking, recomputing
+from synmask.pipeline.cpu.bf16 import lacks_bf16, product_of, recomputing
 from synmask.pipeline.cpu.processor import CPU, ONEDNN_WEIGHT
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
@@ -59,7 +59,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     Where `processor.CPU` says so, oneDNN computes the products of forward and backward. Under autocast, as
     torch's, in its type.
     """
-    return computed(_linear, x, weight, bias)
+    return product_of(_linear, x, weight, bias)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -93,16 +93,16 @@ def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
     """grad (N, e), x (N, d) → grad.t() @ x."""
     rest = len(x) % ROWS
     if rest and x.dtype == torch.bfloat16:
-        grad, x = (F.pad(one, (0, 0, 0, ROWS - rest)) for one in (grad, x))
+        grad, x = (F.pad(matrix, (0, 0, 0, ROWS - rest)) for matrix in (grad, x))
         rest = 0
     if rest == len(x):
         return grad.t() @ x
     whole, whole_x = grad[: len(x) - rest], x[: len(x) - rest]
     if grad.size(1) > 2 * x.size(1):  # then the transposed product is the faster one
-        made = _product(whole_x.t(), whole.t()).t()
+        product = _product(whole_x.t(), whole.t()).t()
     else:
-        made = _product(whole.t(), whole_x.t())
-    return made.addmm_(grad[-rest:].t(), x[-rest:]) if rest else made
+        product = _product(whole.t(), whole_x.t())
+    return product.addmm_(grad[-rest:].t(), x[-rest:]) if rest else product
 
 
 class _Linear(torch.autograd.Function):
@@ -133,14 +133,14 @@ class Convolution(nn.Conv1d):
     """torch's convolution with `padding="same"`, as one product where `processor.CPU` says so."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacking(x):
+        if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacks_bf16(x):
             return super().forward(x)
         return as_product(self, x.mT).mT  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
 
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
-    return computed(_over_windows, x, convolution.weight, convolution.bias)
+    return product_of(_over_windows, x, convolution.weight, convolution.bias)
 
 
 def _over_windows(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -54,7 +54,10 @@ def model_card(
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
     parts = [f"{head}---\n\n# {_escaped(title)}", _what(system)]
     parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
-    parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
+    parts += [
+        f"## Use\n\n```python\n{usage}```",
+        "## Limits\n\n" + "\n".join(f"- {limit}" for limit in limits),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -95,11 +98,11 @@ def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str,
 def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
     same = _seeds(run.parent, scores, *SET, "system")
-    seeds = [_scores(one, scores, ()) for one in same] or [scores]
+    seeds = [_scores(folder, scores, ()) for folder in same] or [scores]
     heads, rows = ["set", "score", "this model", "mean of seeds", "seeds"], []
     for part, values in scores["scores"].items():
         for name, value in values.items():
-            all_seeds = [one["scores"][part][name] for one in seeds]
+            all_seeds = [run_scores["scores"][part][name] for run_scores in seeds]
             spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
             mean = f"{fmean(all_seeds):z.2f}{spread}"
             rows.append([_escaped(part), _escaped(name), f"{value:z.2f}", mean, str(len(seeds))])
@@ -120,7 +123,9 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
     if scores.get("system") == BASELINE:
         return []
     sides = [_seeds(run.parent, scores, *SET, "system"), _seeds(baseline, scores, *SET)]
-    files = [[one / "sentences.csv" for one in side if (one / "sentences.csv").exists()] for side in sides]
+    files = [
+        [folder / "sentences.csv" for folder in side if (folder / "sentences.csv").exists()] for side in sides
+    ]
     if not all(files):
         return []
     counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]

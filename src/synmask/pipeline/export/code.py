@@ -35,7 +35,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """
     if folder.is_file():
         raise UserError(f"{folder}: a file; give the name of a folder")
-    held = [one.name for one in folder.glob("[!.]*")]
+    held = [path.name for path in folder.glob("[!.]*")]
     export = files.keys() if "config.json" in held else ()
     if other := sorted(set(held).difference(export)):
         raise UserError(f"{folder}: holds other files, such as {other[0]}; give a new folder")
@@ -45,7 +45,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def guided(
-    path: Path, system: Guidance, kind: str, auto: str, model: str
+    path: Path, system: Guidance, model_type: str, auto: str, model: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The settings and the code by which transformers loads the model in `path` as `auto`: its own `model`.
 
@@ -59,18 +59,18 @@ def guided(
     if system.guide == "none":
         return {}, {}
     if system.guide not in guide_names():
-        what = f"templates of a second model ({system.guide})"
-        raise UserError(f"{path}: reads {what}, so it cannot be exported alone")
+        reads = f"templates of a second model ({system.guide})"
+        raise UserError(f"{path}: reads {reads}, so it cannot be exported alone")
     if (options := options_of(system.guide)).reads and not options.parses_itself:
         needed = " and ".join(sorted(options.reads))
         raise UserError(f"{path}: {system.guide} reads {needed} of a parser, which would not go along")
-    names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
-    named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
-    main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
+    names = {"AutoConfig": f"modeling_{model_type}.GuidedConfig", auto: f"modeling_{model_type}.{model}"}
+    config = {"architectures": [model], "model_type": f"synmask-{model_type}", "auto_map": names}
+    main = Path(__file__).with_name(f"modeling_{model_type}.py").read_text("utf-8")
     for line in OWN:
         main = main.replace(_of(line, "grammar"), _of(line, system.guide))
-    code = with_imports(f"modeling_{kind}", main)
-    return named | {"guide": system.guide, "guide_options": system.options}, code
+    code = with_imports(f"modeling_{model_type}", main)
+    return config | {"guide": system.guide, "guide_options": system.options}, code
 
 
 def with_imports(name: str, text: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ def with_imports(name: str, text: str) -> dict[str, str]:
                 texts[module] = Path(find_spec(module).origin).read_text("utf-8")
                 waiting.append(module)
     return {
-        f"{_flat(name)}.py": IMPORT.sub(lambda found: f"from .{_flat(found[1])} import", text)
+        f"{_flat(name)}.py": IMPORT.sub(lambda match: f"from .{_flat(match[1])} import", text)
         for name, text in texts.items()
     }
 

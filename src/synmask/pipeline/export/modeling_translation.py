@@ -83,8 +83,8 @@ class GuidedAttention(Attention):
         """query (m, B, d), the last m of t tokens; key_padding_mask (B, t) or None → (m, B, d)."""
         m, heads = len(query), self.num_heads
         queries, keys, values, inputs = (
-            by_head(one, heads)
-            for one in (self.q_proj(query) * self.scaling, self.k_proj(query), self.v_proj(query), query)
+            by_head(states, heads)
+            for states in (self.q_proj(query) * self.scaling, self.k_proj(query), self.v_proj(query), query)
         )
         if layer_state is not None:
             both = torch.cat([keys, inputs], dim=-1)

@@ -49,12 +49,12 @@ class ParsedSentences(Sentences):
     ) -> dict[str, Any]:
         choice = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
-        shown = tokens.masked_fill(masked & (choice >= KEPT + DRAWN), self.dictionary.index(MASK))
-        shown = torch.where(masked & (choice >= KEPT) & (choice < KEPT + DRAWN), drawn, shown)
+        corrupted = tokens.masked_fill(masked & (choice >= KEPT + DRAWN), self.dictionary.index(MASK))
+        corrupted = torch.where(masked & (choice >= KEPT) & (choice < KEPT + DRAWN), drawn, corrupted)
         heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
-        draw = {"phrase": synclm.draw_phrases, "tree": synclm.draw_subtrees}
-        samples = {loss: one(heads, random) for loss, one in draw.items() if loss in self.losses}
-        return {"tokens": shown} | samples
+        samplers = {"phrase": synclm.draw_phrases, "tree": synclm.draw_subtrees}
+        samples = {loss: sample(heads, random) for loss, sample in samplers.items() if loss in self.losses}
+        return {"tokens": corrupted} | samples
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().collater(samples)
@@ -62,7 +62,7 @@ class ParsedSentences(Sentences):
             return batch
         del batch["net_input"]["annotations"]
         length = batch["net_input"]["src_tokens"].size(1)
-        joined = {loss: synclm.joined([one[loss] for one in samples], length) for loss in self.losses}
+        joined = {loss: synclm.joined([sample[loss] for sample in samples], length) for loss in self.losses}
         return batch | joined
 
 
@@ -185,9 +185,9 @@ class Continuing(SentenceStage):
             "diverged": diverged(last, unigram, 1) if last else None,
         }
 
-    def judged(self, row: Mapping[str, Any]) -> str:
-        shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
-        return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
+    def quality(self, row: Mapping[str, Any]) -> str:
+        losses = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
+        return "  ".join(f"{loss} {value:.2f}" for loss, value in losses.items() if value != "")
 
     def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)

@@ -155,10 +155,10 @@ def _write_syntax(
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
-            found, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
-            places = found[:, :2]
+            annotated, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
+            places = annotated[:, :2]
             places[places != NO_TOKEN] += start
-            rows[start:end] = np.insert(found, 2, number, axis=1)
+            rows[start:end] = np.insert(annotated, 2, number, axis=1)
             lost += missed
     counts = {
         "sentences": len(sentences),

@@ -34,9 +34,9 @@ def write_pretraining_text(
     Raises:
         UserError: a split has no text.
     """
-    with whole_folder(weights, "pretraining-text") as made:
-        gpt2.learn([line for path in train for line in read_lines(path)], merges, made)
-        encode_text(train=train, valid=valid, weights=made, output=output)
+    with whole_folder(weights, "pretraining-text") as folder:
+        gpt2.learn([line for path in train for line in read_lines(path)], merges, folder)
+        encode_text(train=train, valid=valid, weights=folder, output=output)
 
 
 def encode_text(*, train: Sequence[Path], valid: Sequence[Path], weights: Path, output: Path) -> None:

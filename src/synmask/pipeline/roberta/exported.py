@@ -88,10 +88,10 @@ def _state(model: GuidedRoberta) -> dict[str, Tensor]:
     Layers and guide of a guided model keep our names.
     """
     top = "encoder.sentence_encoder"
-    kept = () if model.encoder.sentence_encoder.guide is None else (f"{top}.layers.", f"{top}.guide.")
+    ours = () if model.encoder.sentence_encoder.guide is None else (f"{top}.layers.", f"{top}.guide.")
     tensors = {TYPES: torch.zeros(1, model.args.encoder_embed_dim)}
     for name, value in model.state_dict().items():
-        if name.startswith(kept):
+        if name.startswith(ours):
             tensors[name.replace(top, "roberta")] = value
         elif not name.startswith(("encoder.lm_head", f"{top}.version")):
             tensors[their_name(name).replace(f"classification_heads.{HEAD}", "classifier")] = value

@@ -13,7 +13,7 @@ from synmask.pipeline.arguments import Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import best_constant, score
-from synmask.pipeline.record import Run, owned
+from synmask.pipeline.record import Run, identity_keys
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.labelled import (
     SentenceLoss,
@@ -95,7 +95,7 @@ class FineTuning(SentenceStage):
             **{name: round(value, 4) for name, value in reported.items()},
         }
 
-    def judged(self, row: Mapping[str, Any]) -> str:
+    def quality(self, row: Mapping[str, Any]) -> str:
         return f"{self.metric} {row[self.metric]:.2f}"
 
     def models(self, history: History) -> list[int]:
@@ -128,7 +128,7 @@ class FineTuning(SentenceStage):
         path = checkpoints / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else _kept(checkpoints / BEST, record["training"])
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
-        save(run / BEST, {"model": model, "epoch": best, **known, **owned(record)})
+        save(run / BEST, {"model": model, "epoch": best, **known, **identity_keys(record)})
         if not self.keep_checkpoints:
             retire(checkpoints, run / BEST, BEST)
 

@@ -93,10 +93,10 @@ def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
         raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
     state = {}
     for ours, names in [(TYPES, [TYPES]), *((name, _theirs(name)) for name in shape.parameters(words))]:
-        found = [name for name in names if name in tensors]
-        if not found:
+        stored = [name for name in names if name in tensors]
+        if not stored:
             raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
-        state[ours] = tensors[found[0]].float()
+        state[ours] = tensors[stored[0]].float()
     state[POSITIONS] = state[POSITIONS].clone()
     state[POSITIONS][OFFSET:] += state.pop(TYPES)[0]
     return state
@@ -125,12 +125,12 @@ def _check_tokenizer(source: Path) -> None:
         steps = (saved, before, *before.get("pretokenizers", ()))
         changes = {
             "puts a space before each text (add_prefix_space)": any(
-                one.get("add_prefix_space") for one in steps
+                step.get("add_prefix_space") for step in steps
             ),
             "lower-cases text (do_lower_case)": saved.get("do_lower_case"),
             "normalises text (normalizer)": saved.get("normalizer"),
         }
-        if wrong := [change for change, made in changes.items() if made]:
+        if wrong := [change for change, applies in changes.items() if applies]:
             raise UserError(f"{path}: it {wrong[0]}, which fairseq's RoBERTa does not; take another model")
 
 

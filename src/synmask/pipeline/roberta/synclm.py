@@ -44,14 +44,14 @@ def token_heads(words: np.ndarray) -> np.ndarray:
 
 def spans(heads: np.ndarray) -> np.ndarray:
     """(n, 2) the first and the last descendant of each token, itself included."""
-    found = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
+    reach = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
     for token in np.flatnonzero(heads != NO_TOKEN):
         above, seen = heads[token], {token}
         while above not in seen:  # ends at a root; words that share a sub-word can form a cycle
-            found[above] = min(found[above, 0], token), max(found[above, 1], token)
+            reach[above] = min(reach[above, 0], token), max(reach[above, 1], token)
             seen.add(above)
             above = heads[above]
-    return found
+    return reach
 
 
 def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
@@ -60,10 +60,10 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
     If outside tokens lie beyond the positive, seen from the head, the positive is an anchor, too: it should
     be closer to the head than to them. A head's own head is never a negative.
     """
-    found, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
+    reach, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen: list[tuple[int, int, np.ndarray]] = []
     for head in _heads(heads):
-        (first, last), near = found[head], np.abs(inner - head) <= INSIDE
+        (first, last), near = reach[head], np.abs(inner - head) <= INSIDE
         near &= (inner >= first) & (inner <= last) & (inner != head)
         if random.random() >= PHRASE_SHARE or not near.any():
             continue
@@ -84,10 +84,10 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
 
     Shifted spans are as long as the subtree, one token longer or (for subtrees of at least 4) one shorter.
     """
-    found, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
+    reach, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen = []
     for head in _heads(heads):
-        first, last = found[head]
+        first, last = reach[head]
         if heads[head] == head or last - first >= MAX_SUBTREE:
             continue
         ends = [last, last + 1, last - 1] if last - first > 2 else [last, last + 1]
@@ -127,7 +127,7 @@ def joined(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
         {name: np.where(values == NO_TOKEN, NO_TOKEN, values + row * length) for name, values in part.items()}
         for row, part in enumerate(parts)
     ]
-    return {name: torch.from_numpy(np.concatenate([one[name] for one in moved])) for name in moved[0]}
+    return {name: torch.from_numpy(np.concatenate([part[name] for part in moved])) for name in moved[0]}
 
 
 def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
@@ -148,13 +148,13 @@ def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives
     return (near - torch.cat([near[:, None], far], dim=1).logsumexp(1)).mean()
 
 
-def _divergence(one: Tensor, other: Tensor) -> Tensor:
-    middle = (one + other) / 2
+def _divergence(first: Tensor, second: Tensor) -> Tensor:
+    middle = (first + second) / 2
 
     def towards_middle(row: Tensor) -> Tensor:
         return (row * ((row + EPSILON) / (middle + EPSILON)).log()).sum(-1)
 
-    return (towards_middle(one) + towards_middle(other)) / 2
+    return (towards_middle(first) + towards_middle(second)) / 2
 
 
 def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.disk import all_renamed
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.record import NO_RUN, Run, owned
+from synmask.pipeline.record import NO_RUN, Run, identity_keys
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.training.torch_files import load, save
@@ -127,8 +127,8 @@ def load_dictionary(folder: Path) -> Dictionary:
     known = set(map(str, encoder.values())) | {MASK}
     for symbol in dictionary.symbols[dictionary.nspecial :]:
         if symbol not in known and not symbol.startswith("madeupword"):
-            what = f"dict.txt has {symbol!r}, which is no id of encoder.json"
-            raise UserError(f"{folder}: {what}; both must be of one vocabulary")
+            fault = f"dict.txt has {symbol!r}, which is no id of encoder.json"
+            raise UserError(f"{folder}: {fault}; both must be of one vocabulary")
     return dictionary
 
 
@@ -149,17 +149,17 @@ def save_weights(
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
     words = len(load_dictionary(vocabulary))
-    wanted = shape.parameters(words)
-    kept = {name: value for name, value in state.items() if name in wanted}
-    _check(kept, shape, words, folder)
-    kept["encoder.lm_head.weight"] = kept[TOKENS]  # one tensor, saved once
+    names = shape.parameters(words)
+    model = {name: value for name, value in state.items() if name in names}
+    _check(model, shape, words, folder)
+    model["encoder.lm_head.weight"] = model[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
         with all_renamed([folder / name for name in VOCABULARY]) as temporaries:
             for name, temporary in zip(VOCABULARY, temporaries, strict=True):
                 shutil.copyfile(vocabulary / name, temporary)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
-    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run)})
+    save(folder / "model.pt", {"args": shape.settings(), "model": model, **rest, **identity_keys(run)})
 
 
 def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder: Path) -> None:
@@ -174,8 +174,8 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder:
         verb = "lacks" if name in expected else "has"
         raise UserError(f"{folder}: the model {verb} {name}, unlike a RoBERTa with {shape.layers} layers")
     for name, sizes in expected.items():
-        if (found := tuple(state[name].shape)) != sizes:
-            raise UserError(f"{folder}: {name} has the shape {found}, by the model's settings it is {sizes}")
+        if (actual := tuple(state[name].shape)) != sizes:
+            raise UserError(f"{folder}: {name} has the shape {actual}, by the model's settings it is {sizes}")
         if not state[name].is_floating_point() or not state[name].isfinite().all():
             raise UserError(f"{folder}: {name} is not finite, or of whole numbers")
     if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):

@@ -36,8 +36,8 @@ def attended(
     query = query.unflatten(-1, (heads, -1))  # (S, W, H, d_head)
     if slots is None:
         parts = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in memory[rows].chunk(2, dim=-1))
-        made = F.scaled_dot_product_attention(query.transpose(1, 2), *parts, attn_mask=bias)
-        return made.transpose(1, 2).flatten(2)
+        context = F.scaled_dot_product_attention(query.transpose(1, 2), *parts, attn_mask=bias)
+        return context.transpose(1, 2).flatten(2)
     cached = memory[rows[:, None, None], slots].unflatten(-1, (2, heads, -1))  # (S, W, t, 2, H, d_head)
     scores = torch.einsum("swhd,swthd->shwt", query, cached[:, :, :, 0]) / math.sqrt(query.size(-1))
     weights = (scores if bias is None else scores + bias).softmax(-1)
@@ -60,9 +60,9 @@ class CachedSelfAttention:
         Returns:
             (S, W, d).
         """
-        made, d = self.project(x), x.size(-1)
-        self.memory = memory = paths.with_room(self.memory, made[..., d:])
-        if extension.serve(made, memory):
-            return torch.ops.synmask.attend_own(made, memory, self.heads, paths.rows, paths.slots, bias)
-        memory[paths.last()] = made[..., d:]
-        return attended(made[..., :d], memory, self.heads, paths.rows, paths.slots, bias)
+        qkv, d = self.project(x), x.size(-1)
+        self.memory = memory = paths.with_room(self.memory, qkv[..., d:])
+        if extension.serve(qkv, memory):
+            return torch.ops.synmask.attend_own(qkv, memory, self.heads, paths.rows, paths.slots, bias)
+        memory[paths.last()] = qkv[..., d:]
+        return attended(qkv[..., :d], memory, self.heads, paths.rows, paths.slots, bias)

@@ -24,7 +24,7 @@ def best(logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor) -> 
     """
     if len(logits) == 1 and extension.serve(*logits, score):
         return torch.ops.synmask.best(logits[0], score, count, never)
-    each = [one.log_softmax(-1, dtype=torch.float32) for one in logits]
+    each = [model_logits.log_softmax(-1, dtype=torch.float32) for model_logits in logits]
     logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
     most = min(count, logs.size(-1) - 1)
     values, tokens = logs.masked_fill_(never, -math.inf).topk(most)

@@ -15,7 +15,7 @@ LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 
 def serve(*tensors: Tensor) -> bool:
     """Whether the operators were built and support these tensors."""
-    return LOADED and all(one.device.type == "cpu" and one.dtype == torch.float32 for one in tensors)
+    return LOADED and all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in tensors)
 
 
 def _continuations(score: Tensor, count: int, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -26,7 +26,7 @@ def _continuations(score: Tensor, count: int, never: Tensor) -> tuple[Tensor, Te
 # Shapes of results, for PyTorch's tracers; not of `longer`, which returns a number that depends on values.
 SHAPES = {
     "attend": lambda query, *_: torch.empty_like(query),
-    "attend_own": lambda made, memory, *_: made.new_empty(*made.shape[:2], memory.size(2) // 2),
+    "attend_own": lambda qkv, memory, *_: qkv.new_empty(*qkv.shape[:2], memory.size(2) // 2),
     "best": lambda logits, score, count, never: _continuations(score, count, never),
     "layer": lambda x, *_: torch.empty_like(x),
     "best_after": lambda x, packed, score, count, never, lanes: _continuations(score, count, never),

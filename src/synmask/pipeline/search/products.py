@@ -79,14 +79,14 @@ def _in_pairs(panels: Tensor) -> Tensor:
 def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
     weight, bias = _joined(layers)
     rounded = rounded or weight.dtype  # a model may be in bf16 itself, as a training in bf16 has it
-    kind = torch.float32 if bf16.lacking(weight.to(rounded)) else rounded
-    if weight.dtype == rounded == kind:
+    dtype = torch.float32 if bf16.lacks_bf16(weight.to(rounded)) else rounded
+    if weight.dtype == rounded == dtype:
         return _prepared(weight, bias)
-    product = _prepared(weight.to(rounded).to(kind), None if bias is None else bias.to(rounded).to(kind))
+    product = _prepared(weight.to(rounded).to(dtype), None if bias is None else bias.to(rounded).to(dtype))
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
-        made = product(x.to(rounded).to(kind), relu, None).to(rounded).to(x.dtype)
-        return made if plus is None else made + plus
+        output = product(x.to(rounded).to(dtype), relu, None).to(rounded).to(x.dtype)
+        return output if plus is None else output + plus
 
     return multiply
 
@@ -105,7 +105,7 @@ def _prepared(weight: Tensor, bias: Tensor | None) -> Product:
     return multiply
 
 
-def _plain(made: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
+def _plain(output: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
     if plus is not None:
-        return made + plus
-    return made.relu() if relu else made
+        return output + plus
+    return output.relu() if relu else output

@@ -173,10 +173,10 @@ def parsed_sentences(
         tokens, tree, parents = row
         words = words_of(tokens)
         if parents and (len(parents) != len(words) or max(parents) > len(words)):
-            found = f"heads of {len(parents)} words, up to {max(parents)}, for {len(words)} words"
-            raise UserError(f"{where}: {found}; parse the text again")
-        if tree is not None and (found := unlike(words, tree)):
-            raise UserError(f"{where}: {found} as in its tree; parse the text again")
+            mismatch = f"heads of {len(parents)} words, up to {max(parents)}, for {len(words)} words"
+            raise UserError(f"{where}: {mismatch}; parse the text again")
+        if tree is not None and (mismatch := unlike(words, tree)):
+            raise UserError(f"{where}: {mismatch} as in its tree; parse the text again")
         if tree is not None and tree.label in UNPARSED:
             tree = parents = None
         yield tokens, tree, parents or None

@@ -91,8 +91,8 @@ def parse_file(
     except UserError as error:
         if not finished:
             side.unlink(missing_ok=True)
-        kept = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
-        raise UserError(f"{error}{kept}") from None
+        advice = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
+        raise UserError(f"{error}{advice}") from None
     trees, heads, fates = _lines(leaves, finished, settings.max_words)
     write_lines(f"{output}.trees", trees)
     write_lines(f"{output}.heads", heads)
@@ -190,14 +190,14 @@ def _parse(
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
     with (
         disk.named_errors(side),
-        side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept,
+        side.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
     ):
         stream = answers(todo, name, models, jars, threads, memory)
         _, corenlp, java = next(stream)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
         started = time.monotonic()
         for number, *answer in tqdm(stream, total=len(todo), unit=" sentences", mininterval=PROGRESS_SECONDS):
-            kept.write("\t".join([number, *answer]) + "\n")
+            handle.write("\t".join([number, *answer]) + "\n")
             finished[int(number)] = answer
     seconds = time.monotonic() - started
     return {

@@ -56,7 +56,7 @@ def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
     Words are searched from left to right. After a word that is not found, the next is searched only as far as
     both could extend.
     """
-    found: list[tuple[int, int] | None] = []
+    spans: list[tuple[int, int] | None] = []
     place = lost = 0
     for word in words:
         spaces = place
@@ -64,16 +64,16 @@ def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
             place += 1
         start = text.find(word, place, place + len(word) + 2 * lost)
         if start < 0:
-            found.append(None)
+            spans.append(None)
             lost += len(word) + 1
         else:
             begin = spaces if start == place else start
             place, lost = start + len(word), 0
-            found.append((begin, place))
+            spans.append((begin, place))
     if text.isascii():
-        return found
+        return spans
     before = [0, *accumulate(len(character.encode()) for character in text)]
-    return [span and (before[span[0]], before[span[1]]) for span in found]
+    return [span and (before[span[0]], before[span[1]]) for span in spans]
 
 
 def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[np.ndarray, int]:

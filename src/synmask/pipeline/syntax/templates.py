@@ -93,15 +93,15 @@ def template_file(
     """
     cut = asdict(settings)
     sources, _ = read_aligned([source, target], "make both again")
-    found = [
+    templated = [
         (ours, " ".join(template(tokens, tree, **cut)) if tree else "")
         for ours, (tokens, tree, _) in zip(sources, parsed_sentences(target, trees, None, kept), strict=True)
     ]
-    pairs = [(ours, line) for ours, line in found if line]
+    pairs = [(ours, line) for ours, line in templated if line]
     if not pairs:
         raise UserError(f"{trees}: no sentence has a parse, so there is no template; parse the text again")
     sources, lines = zip(*pairs, strict=True)
-    write_all_lines({output: (line for _, line in found), source_out: sources, templates_out: lines})
-    counts = {"sentences": len(found), "without_template": len(found) - len(pairs)}
+    write_all_lines({output: (line for _, line in templated), source_out: sources, templates_out: lines})
+    counts = {"sentences": len(templated), "without_template": len(templated) - len(pairs)}
     write_json(Path(f"{output}.json"), counts)
     return counts

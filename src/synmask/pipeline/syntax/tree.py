@@ -159,7 +159,7 @@ def counts(word: str, tag: str) -> bool:
     Unicode's categories of its characters (`SIGN_CATEGORIES`), without Moses' escapes."""
     if known(tag):
         return tag in WORD_TAGS
-    return not all(unicodedata.category(one).startswith(SIGN_CATEGORIES) for one in unescape(word))
+    return not all(unicodedata.category(sign).startswith(SIGN_CATEGORIES) for sign in unescape(word))
 
 
 def counted_words(tree: Tree) -> list[bool]:

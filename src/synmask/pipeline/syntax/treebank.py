@@ -99,9 +99,9 @@ def words_of(tokens: Sequence[str]) -> list[str]:
     return " ".join(tokens).replace("@@ ", "").split()
 
 
-def same_word(one: str, other: str) -> bool:
+def same_word(word: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
-    return one == other or unescape(one).lower() == unescape(other).lower()
+    return word == other or unescape(word).lower() == unescape(other).lower()
 
 
 def unlike(words: Sequence[str], tree: Tree) -> str | None:
@@ -126,7 +126,7 @@ def escaped(word: str) -> str:
 
 
 def _unescaped(word: str) -> str:
-    return ESCAPE.sub(lambda found: f"-{found[1][1:]}{found[2]}" if found[1] else BRACKETS[found[0]], word)
+    return ESCAPE.sub(lambda match: f"-{match[1][1:]}{match[2]}" if match[1] else BRACKETS[match[0]], word)
 
 
 def flat_tree(words: Sequence[str]) -> Tree:
@@ -172,14 +172,14 @@ def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
     """The trees of a file's lines; see `read_trees`."""
     stack: list[_Bracket] = []
     line = 0
-    found = False
+    any_tree = False
     for line, text in enumerate(lines, start=1):
         for token in TOKEN.findall(text):
             if token == "(":
                 stack.append(_Bracket(line))
             elif not stack:
-                what = '")" without its "("' if token == ")" else f'"{token}" outside of brackets'
-                raise UserError(f"{path}, line {line}: {what}; fix the tree")
+                fault = '")" without its "("' if token == ")" else f'"{token}" outside of brackets'
+                raise UserError(f"{path}, line {line}: {fault}; fix the tree")
             elif token != ")":
                 stack[-1].add(token)
             else:
@@ -191,11 +191,11 @@ def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
                 if stack:
                     stack[-1].children.append(tree)
                 else:
-                    found = True
+                    any_tree = True
                     yield tree
     if stack:
         raise UserError(f'{path}, line {stack[0].line}: "(" is never closed; fix the tree')
-    if not found:
+    if not any_tree:
         raise UserError(f"{path}, line {max(line, 1)}: no tree in this file; give a bracketed treebank")
 
 

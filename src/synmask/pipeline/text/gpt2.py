@@ -127,8 +127,8 @@ def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called
     for left, right in merges:
         if missing := [token for token in (left, right, left + right) if token not in encoder]:
             raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
-    made = {left + right for left, right in merges}
-    for token in encoder.keys() - made:
+    merged = {left + right for left, right in merges}
+    for token in encoder.keys() - merged:
         if len(token) > 1 and not SPECIAL.fullmatch(token):
             raise UserError(f"{called} do not belong together: no merge makes {token!r}; is one cut short?")
     return _split(Tokenizer(BPE(encoder, merges)))

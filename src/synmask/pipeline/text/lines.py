@@ -46,10 +46,10 @@ def answer(
     path = input or STDIN
     total = None
     if not interactive and path.is_file():
-        again = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
+        position = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
         total = _checked(path, check)
-        if again is not None:
-            os.lseek(0, again, os.SEEK_SET)
+        if position is not None:
+            os.lseek(0, position, os.SEEK_SET)
     groups = ([line] for line in _prompted(prompt)) if interactive else as_they_come(read_lines(path), most)
     seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
     quiet = total is None or (output is None and os.isatty(1))

@@ -173,10 +173,10 @@ class Detokenizer:
 
     def _joins_quotes(self, word: str, last: str, quotes: Counter[str]) -> tuple[bool, bool]:
         """An opening mark is joined to the next word, a closing one, each second of its kind, to the last."""
-        kind = '"' if set(word) <= set("„“") else word
+        mark = '"' if set(word) <= set("„“") else word
         if self.language == "cs" and word in ("„", "“"):
-            quotes[kind] = int(word == "“")
-        if quotes[kind] % 2 == 0 and self.language == "en" and word == "'" and last.endswith("s"):
+            quotes[mark] = int(word == "“")
+        if quotes[mark] % 2 == 0 and self.language == "en" and word == "'" and last.endswith("s"):
             return True, False  # the Jones' house
-        quotes[kind] += 1
-        return quotes[kind] % 2 == 0, quotes[kind] % 2 == 1
+        quotes[mark] += 1
+        return quotes[mark] % 2 == 0, quotes[mark] % 2 == 1

@@ -20,9 +20,9 @@ def readable(pieces: list[str]) -> list[str]:
     return pieces
 
 
-def misread(pieces: Sequence[str]) -> str | None:
+def why_misread(pieces: Sequence[str]) -> str | None:
     """Why a sentence in BPE would be misread, None if it is `readable`."""
     if pieces and pieces[-1].endswith("@@"):
         return f"{pieces[-1]!r} at its end goes on in the next word, and there is none"
-    found = next(filter(RESERVED.fullmatch, pieces), None)
-    return found and f"{found!r} is a symbol of fairseq's own"
+    reserved = next(filter(RESERVED.fullmatch, pieces), None)
+    return reserved and f"{reserved!r} is a symbol of fairseq's own"

@@ -13,7 +13,7 @@ from synmask.pipeline.arguments import Source, Target
 from synmask.pipeline.disk import all_renamed, named_reads
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.reserved import misread
+from synmask.pipeline.text.reserved import why_misread
 
 
 def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:
@@ -36,9 +36,9 @@ def binarise(*, text: Path, output: Path, source: Source, target: Target) -> Non
         for language in dictionaries
         for split in ("train", "valid")
     }
-    paths = [Path(f"{prefix}.{kind}") for prefix in data.values() for kind in ("idx", "bin")]
-    named = [output / f"dict.{language}.txt" for language in dictionaries]
-    with all_renamed([*paths, *named]) as temporary:
+    paths = [Path(f"{prefix}.{suffix}") for prefix in data.values() for suffix in ("idx", "bin")]
+    dictionary_files = [output / f"dict.{language}.txt" for language in dictionaries]
+    with all_renamed([*paths, *dictionary_files]) as temporary:
         for number, (path, language) in enumerate(data):
             dictionary, files = dictionaries[language], temporary[2 * number : 2 * number + 2]
             sentences = (encode(line, dictionary) for line in _subwords(path))
@@ -57,7 +57,7 @@ def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
 
 def check_subwords(line: str, where: str) -> None:
     """Raise a UserError that begins with `where` if a line in BPE would be misread."""
-    if why := misread([symbol for symbol in line.split(" ") if symbol]):
+    if why := why_misread([symbol for symbol in line.split(" ") if symbol]):
         raise UserError(f"{where}: {why}; split the text with `synmask apply-bpe`")
 
 
@@ -159,10 +159,10 @@ def _fit(index: bytes, size: int) -> bool:
     """
     magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC + (1).to_bytes(8, "little")
     count = int.from_bytes(index[18:26], "little")
-    kind = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
-    if not index.startswith(magic) or kind is None or not count or len(index) != 26 + 12 * count:
+    dtype = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
+    if not index.startswith(magic) or dtype is None or not count or len(index) != 26 + 12 * count:
         return False
     sizes = np.frombuffer(index, np.int32, count, 26)
     starts = np.frombuffer(index, np.int64, count, 26 + 4 * count)
-    ends, width = sizes.cumsum(dtype=np.int64), np.dtype(kind).itemsize
+    ends, width = sizes.cumsum(dtype=np.int64), np.dtype(dtype).itemsize
     return bool((sizes > 0).all() and (starts == (ends - sizes) * width).all() and ends[-1] * width == size)

@@ -66,12 +66,18 @@ def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code:
     _sort_old_layout(root)
     begun = stamps.of_run(run)
     numbered = re.compile(rf"{name}(-\d+)?")
-    same = sorted((one.folder for one in begun if numbered.fullmatch(one.folder.name)), key=_number)
+    same = sorted(
+        (training.folder for training in begun if numbered.fullmatch(training.folder.name)), key=_number
+    )
     for folder in same[-1:]:
         write_json(folder / "stamp.json", stamp)  # it may be damaged; the folder's name says the same
     if any_code:
-        others = [one.folder for one in begun if one.folder not in same and one.differs(stamp) == ["code"]]
-        furthest = max([*same[-1:], *others], key=lambda one: _updates(one, stage), default=None)
+        others = [
+            training.folder
+            for training in begun
+            if training.folder not in same and training.differs(stamp) == ["code"]
+        ]
+        furthest = max([*same[-1:], *others], key=lambda training: _updates(training, stage), default=None)
         if furthest in others:
             same.append(root / _next(name, same))
             os.rename(furthest, same[-1])
@@ -156,8 +162,8 @@ def _renamed(path: Path, why: str) -> Path:
 
 
 def _keep_damaged(path: Path, problem: str) -> None:
-    kept = _renamed(path, "damaged")
-    print(f"{path}: damaged ({problem}); it is kept as {kept.name}", file=sys.stderr)
+    renamed_to = _renamed(path, "damaged")
+    print(f"{path}: damaged ({problem}); it is kept as {renamed_to.name}", file=sys.stderr)
 
 
 def save_last(folder: Path, state: dict[str, Any]) -> None:
@@ -210,8 +216,8 @@ def latest(folder: Path, models: Models) -> Path | None:
         if _intact(path):
             if (problem := _gap(folder, path, models)) is None:
                 return path
-            kept = _renamed(path, "unusable")  # else it would become previous.pt
-            print(f"{path}: unusable ({problem}); it is kept as {kept.name}", file=sys.stderr)
+            renamed_to = _renamed(path, "unusable")  # else it would become previous.pt
+            print(f"{path}: unusable ({problem}); it is kept as {renamed_to.name}", file=sys.stderr)
     return None
 
 
@@ -253,14 +259,14 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
         return None
     done = read(path)
     if "stamp" in done and not _of_this_training(folder, done):  # records of older versions have none
-        kept = _renamed(path, "unusable")
-        print(f"{path}: of another training; it is kept as {kept.name}", file=sys.stderr)
+        renamed_to = _renamed(path, "unusable")
+        print(f"{path}: of another training; it is kept as {renamed_to.name}", file=sys.stderr)
         return None
-    wanted = stage.models(done["history"])
-    if all(_intact(folder / f"epoch{epoch}.pt") for epoch in wanted) or _intact(folder / stage.final):
+    epochs = stage.models(done["history"])
+    if all(_intact(folder / f"epoch{epoch}.pt") for epoch in epochs) or _intact(folder / stage.final):
         return done
     path.unlink()
-    names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
+    names = ", ".join(f"epoch{epoch}.pt" for epoch in epochs)
     print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
     return None
 
@@ -271,9 +277,9 @@ def retire(folder: Path, model: Path, final: str) -> None:
     It is a hard link where the file system has them, since models are large. All files here are written each
     time and renamed, so that one of the two stays when the other is made again or removed.
     """
-    kept = folder / final
-    if not (kept.exists() and kept.samefile(model)):
-        with renamed(kept) as temporary:
+    final_file = folder / final
+    if not (final_file.exists() and final_file.samefile(model)):
+        with renamed(final_file) as temporary:
             try:
                 os.link(model.resolve(), temporary)
             except OSError:  # such as another file system, or one without links

@@ -42,9 +42,9 @@ def _accept_dataclass_defaults() -> Iterator[None]:
             default = getattr(cls, name, None)
             if isinstance(default, dataclasses.Field):
                 default = default.default
-            kind = type(default)
-            if dataclasses.is_dataclass(kind) and kind.__hash__ is None:
-                kind.__hash__ = object.__hash__
+            default_class = type(default)
+            if dataclasses.is_dataclass(default_class) and default_class.__hash__ is None:
+                default_class.__hash__ = object.__hash__
         return original(cls, *args)
 
     dataclasses._process_class = process
@@ -83,9 +83,9 @@ def _silence() -> None:
 
 def _remove_destructors() -> None:
     dataset = sys.modules["fairseq.data.indexed_dataset"].MMapIndexedDataset
-    for kind in (dataset, dataset.Index):
-        if "__del__" in vars(kind):  # absent if a process imports this module again
-            del kind.__del__
+    for cls in (dataset, dataset.Index):
+        if "__del__" in vars(cls):  # absent if a process imports this module again
+            del cls.__del__
 
 
 if IS_TRIED:

@@ -95,8 +95,8 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         folder = checkpoints.folder_of(stage, run, stamp, **kwargs)
         before = checkpoints.finished(folder, stage)
         if before:
-            again = "to train again, give --again 1, or --forcerun with this rule to snakemake"
-            print(f"{run}: all {stage.epochs} epochs are done; {again}", file=sys.stderr)
+            advice = "to train again, give --again 1, or --forcerun with this rule to snakemake"
+            print(f"{run}: all {stage.epochs} epochs are done; {advice}", file=sys.stderr)
         else:
             start = checkpoints.latest(folder, stage.models)
             shared = Stop(), Peaks(processes + 1)
@@ -279,7 +279,7 @@ class _Loop:
             "tokens_per_second": round(float(totals["ntokens"]) / seconds, 1),
             "seconds": round(seconds, 2),
         }
-        progress.end(row, self.stage.judged(row))
+        progress.end(row, self.stage.quality(row))
         if self.board:
             self.board.epoch(self.learner, row)
         self.history.append(row)
@@ -319,8 +319,8 @@ class _Loop:
         _write_history(self.job.checkpoints, self.history)  # before the state: with it, the last row is there
         self._save(None)
         # keep those that previous.pt needs, too, in case last.pt is damaged
-        wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
-        checkpoints.drop(self.job.checkpoints, keep=wanted)
+        epochs = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
+        checkpoints.drop(self.job.checkpoints, keep=epochs)
 
     def _save(self, partial: dict[str, Any] | None) -> None:
         """Write last.pt: all that resuming needs. It is the same in every worker."""
@@ -359,7 +359,7 @@ class _Loop:
             "workers": self.job.processes,
             "accumulated_batches": self.share,
             "attempts": attempts,
-            **{what: max(attempt[what] for attempt in attempts) for what in ("memory", "gpu_memory")},
+            **{peak: max(attempt[peak] for attempt in attempts) for peak in ("memory", "gpu_memory")},
             "distribution": induction and induction.implementation(self.learner.device),  # affects last bits
             "versions": versions(),
             "commit": self.commit,

@@ -41,7 +41,7 @@ def means(sums: Sums) -> dict[str, float]:
     """The losses ("loss", "nll_loss", …) per unit of the sample size; mlm_loss per masked token, if any."""
     values = {name: float(value) for name, value in sums.items()}
     size, masked = max(1.0, values["sample_size"]), values.get("masked", 0.0)
-    found = {
+    losses = {
         name: value / size for name, value in values.items() if name.endswith("loss") and name != "mlm_loss"
     }
-    return found | ({"mlm_loss": values["mlm_loss"] / masked} if masked else {})
+    return losses | ({"mlm_loss": values["mlm_loss"] / masked} if masked else {})

@@ -51,7 +51,7 @@ class Attention(MultiheadAttention):
             pads = torch.where(key_padding_mask, -math.inf, 0.0).to(query.dtype)[:, None, None]
             bias = pads if bias is None else pads + bias
         projected = self.q_proj(query), self.k_proj(key), self.v_proj(value)
-        q, k, v = (by_head(one, self.num_heads) for one in projected)
+        q, k, v = (by_head(projection, self.num_heads) for projection in projected)
         context = attention(q * self.scaling, k, v, bias, self.dropout_module)
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
 

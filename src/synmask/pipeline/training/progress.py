@@ -67,11 +67,11 @@ class Progress:
                 f"{_duration(left)} left"
             )
 
-    def end(self, row: dict[str, Any], judged: str) -> None:
+    def end(self, row: dict[str, Any], quality: str) -> None:
         left = (self.earlier + row["seconds"]) * (self.epochs / self.epoch - 1)
         self.say(
             f"epoch {self.epoch}/{self.epochs} done  loss {row['train_loss']:.3f}  "
-            f"validation loss {row['valid_loss']:.3f}, {judged}  "
+            f"validation loss {row['valid_loss']:.3f}, {quality}  "
             f"{row['tokens_per_second']:,.0f} tokens/s  {_duration(left)} left"
         )
 

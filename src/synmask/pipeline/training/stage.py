@@ -96,7 +96,7 @@ class Stage(ABC):
         """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …),
         with the same keys after each."""
 
-    def judged(self, row: Mapping[str, Any]) -> str:
+    def quality(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""
         return f"perplexity {row['valid_ppl']:.2f}"
 

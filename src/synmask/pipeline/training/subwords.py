@@ -44,9 +44,9 @@ def write_subwords(
         for language in (source, target)
         for split in SPLITS
     }
-    with whole_folder(output, "subwords") as made:
-        codes = made / "bpe/codes"
-        vocabularies = {language: made / f"bpe/vocabulary.{language}" for language in (source, target)}
+    with whole_folder(output, "subwords") as folder:
+        codes = folder / "bpe/codes"
+        vocabularies = {language: folder / f"bpe/vocabulary.{language}" for language in (source, target)}
         bpe.learn(
             inputs=[tokens["train", language] for language in vocabularies],
             codes=codes,
@@ -56,11 +56,11 @@ def write_subwords(
         for (split, language), path in tokens.items():
             bpe.apply_file(
                 input=path,
-                output=made / f"bpe/{split}.{language}",
+                output=folder / f"bpe/{split}.{language}",
                 codes=codes,
                 vocabulary=vocabularies[language],
                 vocabulary_threshold=vocabulary_threshold,
                 most=MAX_SUBWORDS if language == source and split != "train" else None,
                 threads=threads,
             )
-        binarise(text=made / "bpe", output=made / "bin", source=source, target=target)
+        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)

@@ -35,7 +35,7 @@ def write_templates(
     Raises:
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
-    with whole_folder(output, "templates") as made:
+    with whole_folder(output, "templates") as folder:
         for split, trees in (("train", train_trees), ("valid", valid_trees)):
             template_file(
                 source=input / f"bpe/{split}.{source}",
@@ -43,8 +43,8 @@ def write_templates(
                 trees=trees,
                 kept=input / f"clean/kept.{source}-{target}" if split == "train" else None,
                 settings=settings,
-                output=made / f"{split}.{target}",
-                source_out=made / f"bpe/{split}.{source}",
-                templates_out=made / f"bpe/{split}.{target}",
+                output=folder / f"{split}.{target}",
+                source_out=folder / f"bpe/{split}.{source}",
+                templates_out=folder / f"bpe/{split}.{target}",
             )
-        binarise(text=made / "bpe", output=made / "bin", source=source, target=target)
+        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)

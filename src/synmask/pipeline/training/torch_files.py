@@ -29,8 +29,8 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
         UserError: the file is missing or damaged.
     """
     if not path.is_file():
-        what = "a folder; give the model file in it" if path.is_dir() else "no such file"
-        raise UserError(f"{path}: {what}")
+        fault = "a folder; give the model file in it" if path.is_dir() else "no such file"
+        raise UserError(f"{path}: {fault}")
     problem = damage(path)
     if problem is None:
         try:

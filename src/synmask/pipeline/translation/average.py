@@ -95,22 +95,24 @@ def average(run: Path, last: int, training: str | None = None) -> dict[str, torc
     Raises:
         UserError: neither exists, one of the models is missing, or a file is damaged or of another training.
     """
-    checkpoints, again = trained(run), f"delete {run}/train.json and rerun to train again"
+    checkpoints, advice = trained(run), f"delete {run}/train.json and rerun to train again"
     names = os.listdir(checkpoints) if checkpoints.exists() else []
     numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
-    kept = checkpoints / average_file(last)
+    average_path = checkpoints / average_file(last)
     final = Training(checkpoints, {}).epochs or max(numbers, default=0)
     in_a_row = last == 1 or numbers == [*range(final - last + 1, final + 1)]  # one may be the best of all
     if len(numbers) < last or not in_a_row:
-        if kept.exists():
-            saved = load(kept, again)
+        if average_path.exists():
+            saved = load(average_path, advice)
             if training != saved.get("training", training):
-                raise UserError(f"{kept}: the average of another training; move it away, then {again}")
+                raise UserError(
+                    f"{average_path}: the average of another training; move it away, then {advice}"
+                )
             return saved["model"]
         there = f"epochs {', '.join(map(str, numbers))} of {final}" if numbers else "no epochs"
-        raise UserError(f"{checkpoints}: {there} are there, the last {last} are to be averaged; {again}")
+        raise UserError(f"{checkpoints}: {there} are there, the last {last} are to be averaged; {advice}")
     mean: dict[str, torch.Tensor] = {}
     for number in numbers:
-        for name, value in epoch_model(checkpoints / f"epoch{number}.pt", again).items():
+        for name, value in epoch_model(checkpoints / f"epoch{number}.pt", advice).items():
             mean[name] = mean.get(name, 0) + value.double() / last
     return {name: value.float() for name, value in mean.items()}

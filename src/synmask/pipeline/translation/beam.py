@@ -66,8 +66,8 @@ class BeamSearch:
             DecoderSteps(model.decoder, source, self.longest, self.products)
             for model, source in zip(self.models, sources, strict=True)
         ]
-        found = self._search(decoders, net["src_tokens"])
-        return [sorted(ended, key=lambda one: -one.score) for ended in found]
+        finished = self._search(decoders, net["src_tokens"])
+        return [sorted(ended, key=lambda hypothesis: -hypothesis.score) for ended in finished]
 
     def _search(self, decoders: list[DecoderSteps], source: Tensor) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence of `source` (B, n) in the order in which they end.
@@ -76,7 +76,7 @@ class BeamSearch:
         then it is the beam.
         """
         sentences, device = len(source), source.device
-        found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        finished: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         alive = list(range(sentences))
         score = torch.zeros((sentences, 1), device=device)
         tokens = torch.full((sentences, 1, 1), self.eos, device=device)  # (S, W, t)
@@ -92,10 +92,10 @@ class BeamSearch:
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             if len(rows):
                 ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])
-                for row, one in zip(rows.tolist(), ended, strict=True):
-                    if len(found[alive[row]]) < self.beam:
-                        found[alive[row]].append(one)
-            on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
+                for row, hypothesis in zip(rows.tolist(), ended, strict=True):
+                    if len(finished[alive[row]]) < self.beam:
+                        finished[alive[row]].append(hypothesis)
+            on = [row for row, number in enumerate(alive) if len(finished[number]) < self.beam]
             if not on or step == self.longest:
                 break
             alive = [alive[row] for row in on]
@@ -105,7 +105,7 @@ class BeamSearch:
             score, token, parent = (values.take(going) for values in (score, token, parent))
             tokens = torch.cat([chosen(tokens, rows, parent), token[..., None]], dim=2)
             paths = paths.chosen(rows, parent)
-        return found
+        return finished
 
     def _never(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """(V,), True for tokens not allowed first, later, and last: pads; first also `</s>`; last all but
@@ -118,4 +118,4 @@ class BeamSearch:
         """Finished hypotheses: `</s>` and their other tokens (N, t); score (N,)."""
         scores = (score / tokens.size(1) ** self.length_penalty).tolist()
         ended = F.pad(tokens[:, 1:], (0, 1), value=self.eos)
-        return [Hypothesis(*one) for one in zip(ended, scores, strict=True)]
+        return [Hypothesis(*fields) for fields in zip(ended, scores, strict=True)]

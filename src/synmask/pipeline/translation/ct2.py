@@ -49,7 +49,7 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     header |= {"library_name": "ctranslate2"}
     card = model_card(path, header, system, USAGE, LIMITS, saved.get("run", {}))
     files: dict[str, str | bytes] = {"README.md": card}
-    with TemporaryDirectory() as made:
-        spec.save(made)
-        files |= {one.name: one.read_bytes() for one in Path(made).iterdir()}
+    with TemporaryDirectory() as folder_path:
+        spec.save(folder_path)
+        files |= {path.name: path.read_bytes() for path in Path(folder_path).iterdir()}
     write_folder(folder, files | {"codes.bpe": text.codes})

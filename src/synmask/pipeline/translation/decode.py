@@ -71,37 +71,37 @@ def decode_files(
     template_files = templates if templated else [None] * len(inputs)
     expected = references or [None] * len(inputs)
     if len({*map(len, (inputs, outputs, parsed, template_files, expected))}) > 1:
-        what = "references, templates or annotations of each or none"
-        raise UserError(f"{model}: give one output for each input, and {what}")
+        counts = "references, templates or annotations of each or none"
+        raise UserError(f"{model}: give one output for each input, and {counts}")
     search, limit = BeamSearch([transformer], task.tgt_dict, settings), transformer.encoder.max_positions()
     sides = zip(inputs, outputs, parsed, template_files, expected, strict=True)
-    for source, output, syntax, template, wanted in sides:
+    for source, output, syntax, template, reference in sides:
         started = time.perf_counter()
         sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         count = len(sentences)
-        given = template and read_templates(template, task.template_dictionary, count, run, predictor)
-        forced = wanted and encoded_references(wanted, transformer, task, count)
-        kinds = ("tok", "txt", *(["forced.csv"] if wanted else []), "json")
-        files = [Path(f"{output}.{kind}") for kind in kinds]
+        template_ids = template and read_templates(template, task.template_dictionary, count, run, predictor)
+        forced = reference and encoded_references(reference, transformer, task, count)
+        suffixes = ("tok", "txt", *(["forced.csv"] if reference else []), "json")
+        files = [Path(f"{output}.{suffix}") for suffix in suffixes]
         with all_writing(files) as handles:
-            pairs = task.sources(sentences, rows, given)
+            pairs = task.sources(sentences, rows, template_ids)
             hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
             words = [join_subwords(line) for line in hypotheses]
             sides = words, detokenise(words, text.target, text.tokeniser_of(text.target))
-            made = ["".join(f"{line}\n" for line in lines) for lines in sides]
-            if wanted:
-                pairs, table = task.sources(sentences, rows, given, forced), io.StringIO()
+            contents = ["".join(f"{line}\n" for line in lines) for lines in sides]
+            if reference:
+                pairs, table = task.sources(sentences, rows, template_ids, forced), io.StringIO()
                 values = log_probabilities(transformer, pairs, settings.max_tokens)
                 write_probabilities(table, values, forced)
-                made.append(table.getvalue())
+                contents.append(table.getvalue())
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             facts = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
             facts |= {"decoding": settings.plain()}
-            texts = dict(zip(files, made, strict=False))
+            texts = dict(zip(files, contents, strict=False))
             facts |= record(files[-1], run, saved.get("training"), texts)
-            for handle, part in zip(handles, [*made, json_text(facts)], strict=True):
+            for handle, part in zip(handles, [*contents, json_text(facts)], strict=True):
                 handle.write(part)
 
 
@@ -155,11 +155,11 @@ def best_templates(
 
 def fingerprint(model: torch.nn.Module) -> str:
     """A checksum of a model's weights: equal for equal models, whatever else their files contain."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         if not name.endswith("_float_tensor"):  # fairseq's uninitialised memory; only its type is used
-            found.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()[:16]
+            checksum.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return checksum.hexdigest()[:16]
 
 
 def listed(annotations: frozenset[str]) -> str:
@@ -174,8 +174,8 @@ def _translate(
     filled = int((sources.src_sizes > 1).sum())
     done, started = 0, time.perf_counter()
     for results in searched(model, search, sources, max_tokens):
-        for number, found in results.items():
-            hypotheses[number] = sources.tgt_dict.string(found[0].tokens)
+        for number, best in results.items():
+            hypotheses[number] = sources.tgt_dict.string(best[0].tokens)
         done += len(results)
         speed = done / (time.perf_counter() - started)
         if tell:

@@ -32,7 +32,7 @@ def encoded_references(path: Path, model: Any, task: Any, sentences: int) -> lis
 @torch.inference_mode()
 def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> list[float]:
     """The sum of the natural log-probabilities of each target sentence's sub-words and `</s>`."""
-    found = [0.0] * len(pairs)
+    log_probs = [0.0] * len(pairs)
     for batch in batches(pairs, model, max_tokens):
         logits, _ = model(**batch["net_input"])  # (B, m, V)
         target = batch["target"]
@@ -40,8 +40,8 @@ def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> lis
         losses = F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), **kwargs)
         sums = -losses.view(target.shape).double().sum(dim=1)
         for number, value in zip(batch["id"].tolist(), sums.tolist(), strict=True):
-            found[number] = round(value, 4) + 0.0  # no -0
-    return found
+            log_probs[number] = round(value, 4) + 0.0  # no -0
+    return log_probs
 
 
 def write_probabilities(handle: Any, values: Sequence[float], references: Sequence[torch.Tensor]) -> None:

@@ -44,14 +44,14 @@ def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1
     Args:
         first: the number of the first line.
     """
-    found = []
+    unknown = []
     for number, line in enumerate(lines, start=first):
         words = [word.split("\t") for word in line.replace("@@ ", "@@\t").split(" ") if word]
         strange = sum(not dictionary.indices.keys() >= {*pieces} for pieces in words)
         if 2 * strange >= max(len(words), 1):
-            found.append(str(number))
-    if found:
-        which = ", ".join([*found[:5], *["…"][: len(found) > 5]])
+            unknown.append(str(number))
+    if unknown:
+        which = ", ".join([*unknown[:5], *["…"][: len(unknown) > 5]])
         message = "half of the words or more have parts that the training text lacks; the result says little"
         print(f"line {which}: {message}", file=sys.stderr)
 

@@ -116,8 +116,8 @@ class Model:
         kwargs = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
         split = [self._translator.splitter(line) for line in tokenise(references, text.target, **kwargs)]
         expected = encoded(split, model.max_decoder_positions(), task.tgt_dict)
-        given = self._translator.encoded([*sources])[-1]
-        pairs = task.sources(given, references=expected)
+        ids = self._translator.encoded([*sources])[-1]
+        pairs = task.sources(ids, references=expected)
         return log_probabilities(model, pairs, self._translator.settings.max_tokens)
 
 

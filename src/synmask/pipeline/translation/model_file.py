@@ -11,7 +11,7 @@ from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.disk import open_to_read
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.record import NO_RUN, Run, check_owner, names, owned
+from synmask.pipeline.record import NO_RUN, Run, check_owner, identity_keys, names
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.torch_files import load, save
 from synmask.pipeline.translation.task import GuidedTranslation
@@ -57,7 +57,7 @@ def save_model(
         "dictionaries": dictionaries,
         "text": text.plain(),
         "settings": settings.plain(),
-        **owned(run),
+        **identity_keys(run),
     }
     if template_model is not None:
         saved["template_model"] = load(template_model)

@@ -71,18 +71,18 @@ def parse(
     if not lines:
         raise UserError(f"{subwords}: empty; give sentences in BPE")
     chosen = _chosen([line.split() for line in lines], sentence, subwords)
-    shown: dict[str, Any] = {"sentence": chosen + 1}
+    example: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
     for index, row, p in _induced(loaded, lines, name=subwords):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
-            shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
+            example |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
     text, beside = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
     whose = {"run": run, "training": saved.get("training")}
     files = {
         output: text,
         beside: json_text(record(beside, **whose, texts={output: text})),
-        distribution: json_text(shown | record(distribution, **whose, texts={})),
+        distribution: json_text(example | record(distribution, **whose, texts={})),
     }
     with all_writing([*files]) as handles:
         for handle, content in zip(handles, files.values(), strict=True):
@@ -109,7 +109,7 @@ def parsed(
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
     hint_at_unknown(split, loaded.task.src_dict)
-    return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda found: found[0])]
+    return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda parse: parse[0])]
 
 
 def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
@@ -118,7 +118,7 @@ def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | 
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         *_, split = prepared(lines, text, splitter, jars)
-        rows = sorted(_induced(loaded, split, first), key=lambda found: found[0])
+        rows = sorted(_induced(loaded, split, first), key=lambda parse: parse[0])
         yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
 
     most = None if starts_program(text) else 64

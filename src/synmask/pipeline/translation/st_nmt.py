@@ -52,11 +52,11 @@ class GatedAttention(nn.Module):
         incremental_state: None = None,
         *,
         static_kv: bool = False,
-        **wanted: bool,
+        **options: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        """query (m, B, d) → (m, B, d), and the weights of attention to the source if they are `wanted`."""
+        """query (m, B, d) → (m, B, d), and the weights of attention to the source if they are `options`."""
         read, weights = self.source(
-            query, key.source, key.source, key_padding_mask=key_padding_mask, static_kv=static_kv, **wanted
+            query, key.source, key.source, key_padding_mask=key_padding_mask, static_kv=static_kv, **options
         )
         template, _ = self.template(
             query, key.template, key.template, key.padding, need_weights=False, static_kv=static_kv

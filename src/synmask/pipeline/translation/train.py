@@ -186,7 +186,10 @@ def train(
     """
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
-    named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
+    template_files = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
     run_stage(
-        Translation(settings, training.seed, data, source, target, keep, named), run, training, processes
+        Translation(settings, training.seed, data, source, target, keep, template_files),
+        run,
+        training,
+        processes,
     )

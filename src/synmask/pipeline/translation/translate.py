@@ -118,8 +118,8 @@ class Translator:
             syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
-            found = best_templates(self.templates, split, self.settings)
-            templates = [encode(line, self.task.template_dictionary).long() for line in found]
+            predicted = best_templates(self.templates, split, self.settings)
+            templates = [encode(line, self.task.template_dictionary).long() for line in predicted]
         for start in range(0, len(sentences), batch):
             part = slice(start, start + batch)
             rows = [rows and rows[part] for rows in (syntax, templates)]
@@ -134,15 +134,15 @@ class Translator:
         return *texts, encoded(texts[-1], limit, self.task.src_dict, first, self.name)
 
     def _translated(self, sources: AnnotatedPairs) -> list[list[Candidate]]:
-        found = [[Candidate("", 0.0 if self.scored else None)] for _ in range(len(sources))]
+        candidates = [[Candidate("", 0.0 if self.scored else None)] for _ in range(len(sources))]
         for results in searched(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
-                ids = [one.tokens for one in hypotheses[: self.nbest]]
+                ids = [hypothesis.tokens for hypothesis in hypotheses[: self.nbest]]
                 words = [join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
                 plain = detokenise(words, self.text.target, self.text.tokeniser_of(self.text.target))
                 scores = [self._score(sources, number, tokens) if self.scored else None for tokens in ids]
-                found[number] = [*map(Candidate, plain, scores)]
-        return found
+                candidates[number] = [*map(Candidate, plain, scores)]
+        return candidates
 
     @torch.no_grad()
     def _score(self, sources: AnnotatedPairs, number: int, tokens: torch.Tensor) -> float:
@@ -155,8 +155,8 @@ class Translator:
         before = tokens.roll(1)[None]  # fairseq's decoders start from </s>
         logs = []
         for model in self.models:
-            made = model(net["src_tokens"], net["src_lengths"], before, net["annotations"])
-            logs.append(model.get_normalized_probs(made, log_probs=True)[0])
+            output = model(net["src_tokens"], net["src_lengths"], before, net["annotations"])
+            logs.append(model.get_normalized_probs(output, log_probs=True)[0])
         mean = torch.logsumexp(torch.stack(logs), dim=0) - math.log(len(logs))
         total = mean.double().gather(1, tokens[:, None]).sum().item()
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
@@ -180,10 +180,10 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
             fault = "pads sentences on the other side"
         if fault:
             raise UserError(f"{path}: {fault} than {paths[0]}; an ensemble is of models of one corpus")
-    if len(paths) > 1 and any(one.template_dictionary is not None for _, one, _ in loaded):
+    if len(paths) > 1 and any(member.template_dictionary is not None for _, member, _ in loaded):
         raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
-    task.needs = frozenset().union(*(one.needs for _, one, _ in loaded))
-    task.mixes = any(one.mixes for _, one, _ in loaded)
+    task.needs = frozenset().union(*(member.needs for _, member, _ in loaded))
+    task.mixes = any(member.mixes for _, member, _ in loaded)
     return [model for model, _, _ in loaded], task, text
 
 

@@ -18,7 +18,7 @@ def valid_bleu(model: GuidedTransformer, data: AnnotatedPairs, decoding: Decodin
     search = BeamSearch([model.eval()], words, decoding)
     hypotheses = [""] * len(data)
     for batch in batches(data, model, decoding.max_tokens, least=2):
-        for number, found in zip(batch["id"].tolist(), search(batch), strict=True):
-            hypotheses[number] = join_subwords(words.string(found[0].tokens))
+        for number, best in zip(batch["id"].tolist(), search(batch), strict=True):
+            hypotheses[number] = join_subwords(words.string(best[0].tokens))
     references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
     return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score

@@ -51,7 +51,7 @@ def parsed_files(prefix: Path, sides: Collection[Side], ending: str = "") -> dic
         ".trees": [str(side.tree) for side in sides],
         ".heads": [" ".join(map(str, side.heads)) for side in sides],
     }
-    return {Path(f"{prefix}{ending}"): found for ending, found in lines.items()}
+    return {Path(f"{prefix}{ending}"): texts for ending, texts in lines.items()}
 
 
 def write_corpus(*, output: Path, settings: Json[Generate]) -> None:

@@ -32,10 +32,10 @@ class Use:
 
     def nodes(self, parts: Sequence[Node], words: Mapping[str, Callable]) -> tuple[Node, ...]:
         """A side's nodes with the words of a language; one is the head."""
-        made = [(part, nodes) for part in parts if (nodes := self._made(part, words))]
-        head = next((part for part, _ in made if part.is_head), made[-1][0] if made else None)
+        chosen = [(part, nodes) for part in parts if (nodes := self._made(part, words))]
+        head = next((part for part, _ in chosen if part.is_head), chosen[-1][0] if chosen else None)
         return tuple(
-            node._replace(is_head=node.is_head and part is head) for part, nodes in made for node in nodes
+            node._replace(is_head=node.is_head and part is head) for part, nodes in chosen for node in nodes
         )
 
     def _made(self, part: Node, words: Mapping[str, Callable]) -> tuple[Node, ...]:

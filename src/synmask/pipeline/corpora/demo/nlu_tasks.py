@@ -81,11 +81,11 @@ def write_part(
             CoreNLP's step does for other tasks.
     """
     drawn = rows(task, settings.model_dump(exclude={"seed"}), settings.seed)
-    found = [row for name, row in drawn if name == part]
-    table = ([*(side.text for side in sides), label] for sides, label in found)
+    examples = [row for name, row in drawn if name == part]
+    table = ([*(side.text for side in sides), label] for sides, label in examples)
     files = {output: tasks.task_lines(task, table)}
     if parses:
-        sentences = {side.text: side for sides, _ in found for side in sides}
+        sentences = {side.text: side for sides, _ in examples for side in sides}
         tokens = (" ".join(side.tree.leaves()) for side in sentences.values())
         files |= {Path(f"{parses}.tokens"): tokens} | parsed_files(parses, sentences.values(), ".text")
     write_all_lines(files)

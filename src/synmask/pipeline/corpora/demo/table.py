@@ -48,11 +48,11 @@ def _words(table: str) -> dict[str, list[Word]]:
 
 def _values(table: str, words: dict[str, list[Word]]) -> dict[str, list[str | Word]]:
     """Variable → what it is drawn from; a kind of word is a variable, too."""
-    found: dict[str, list] = {**words}
+    values: dict[str, list] = {**words}
     for variables, names in re.findall(r"([\w ]+) = ([\w ]+)", table):
         for variable in variables.split():
-            found[variable] = [value for name in names.split() for value in words.get(name, [name])]
-    return found
+            values[variable] = [value for name in names.split() for value in words.get(name, [name])]
+    return values
 
 
 def read_rules(table: str) -> dict[str, list[Rule]]:
