@@ -4,8 +4,10 @@ fairseq is imported inside the fixtures: most tests need none of it.
 """
 
 import copy
+import multiprocessing
 import random
 from argparse import Namespace
+from functools import partial
 
 import pytest
 
@@ -194,6 +196,26 @@ def folder_of(run):
     """The folder of the checkpoints of a run with a single training."""
     [folder] = (run / "checkpoints").iterdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def forks():
+    """The context of processes that have imported what a training needs."""
+    context = multiprocessing.get_context("forkserver")
+    # the last: two seconds in each of several workers
+    context.set_forkserver_preload(
+        ["synmask.pipeline.translation.train", "synmask.pipeline.cli", "torch._dynamo"]
+    )
+    return context
+
+
+@pytest.fixture
+def forked_workers(forks, monkeypatch):
+    """Data-parallel workers start as forks. Those of tests/training/test_workers.py start as a training's do."""
+    import torch
+
+    start = partial(torch.multiprocessing.start_processes, start_method="forkserver")
+    monkeypatch.setattr(torch.multiprocessing, "spawn", start)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import csv
 import errno
 import json
-import multiprocessing
 import os
 import random
 import runpy
@@ -47,19 +46,14 @@ def words(corpus, run, settings, minutes=ALWAYS, processes=1):
 
 
 @pytest.fixture(scope="session")
-def begin():
+def begin(forks):
     """Start a verb in a process that has imported what it needs, to die at a moment → the process, its log."""
-    context = multiprocessing.get_context("forkserver")
-    # the last: two seconds in each of several workers
-    context.set_forkserver_preload(
-        ["synmask.pipeline.translation.train", "synmask.pipeline.cli", "torch._dynamo"]
-    )
 
     def run(words, moment=None, log=None, **environment):
         log = log or Path(words[words.index("--run") + 1]).with_suffix(".log")
         log.write_text("")
         names = {"WORDS": words, "MOMENT": dict(moment or {}), "LOG": str(log), "ENVIRONMENT": environment}
-        process = context.Process(target=runpy.run_path, args=(str(DYING), names))
+        process = forks.Process(target=runpy.run_path, args=(str(DYING), names))
         process.start()
         return process, log
 

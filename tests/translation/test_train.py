@@ -331,7 +331,7 @@ def test_workers_that_cannot_share_a_batch_are_refused(corpus, tmp_path, setting
         run(corpus, tmp_path, settings, processes=3)
 
 
-def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
+def test_two_workers_train_as_one_that_accumulates(forked_workers, corpus, tmp_path, settings):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
     alone = run(corpus, tmp_path / "a", settings)
     together = run(corpus, tmp_path / "b", settings, processes=2)
@@ -341,7 +341,7 @@ def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
         torch.testing.assert_close(together["epoch3.pt"][name], value, rtol=0, atol=2e-3)
 
 
-def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
+def test_a_workers_fault_is_one_line(forked_workers, corpus, tmp_path, settings):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}}
     with pytest.raises(UserError, match="no longer finite") as error:
         fit(corpus / "bin", tmp_path / "a", exploding(settings), keep=KEEP, processes=2)
@@ -516,7 +516,7 @@ def test_bf16_trains_on_a_cpu_and_averages_in_float32(corpus, tmp_path, settings
     assert losses[-1] < losses[0]
 
 
-def test_a_worker_with_one_batch_less_counts_the_others(corpus, tmp_path, settings):
+def test_a_worker_with_one_batch_less_counts_the_others(forked_workers, corpus, tmp_path, settings):
     """Of 19 batches, four per update, the second worker has one and an empty one in the last update."""
     settings["training"] |= {"batch": {"gpus": 2, "updates": 2, "tokens": 27}, "dropout": 0.0}
     first = []
@@ -529,7 +529,7 @@ def test_a_worker_with_one_batch_less_counts_the_others(corpus, tmp_path, settin
     assert float(together["valid_loss"]) == pytest.approx(float(alone["valid_loss"]), abs=2e-4)
 
 
-def test_workers_draw_other_dropout_masks_as_the_docs_say(corpus, tmp_path, settings):
+def test_workers_draw_other_dropout_masks_as_the_docs_say(forked_workers, corpus, tmp_path, settings):
     settings["training"] |= {
         "batch": {"gpus": 2, "updates": 1, "tokens": 27},
         "dropout": 0.3,
@@ -546,7 +546,9 @@ def test_workers_draw_other_dropout_masks_as_the_docs_say(corpus, tmp_path, sett
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.02])
-def test_workers_with_and_without_masked_words_go_on_together(corpus, tmp_path, settings, rate):
+def test_workers_with_and_without_masked_words_go_on_together(
+    forked_workers, corpus, tmp_path, settings, rate
+):
     """Of 19 batches, the second worker lacks one; at the low rate, a batch may have no masked word."""
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 27}, "max_epochs": 2}
     settings["system"] |= {"mask_rate": rate, "mlm_weight": 0.4}
