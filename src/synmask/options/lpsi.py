@@ -13,5 +13,5 @@ class LpsiOptions(HeadOptions):
 
     temperature: float = option(10.0, "of the gates: differences of distances are multiplied by it", gt=0)
     sync: Literal["none", "rank"] = option("none", "loss that aligns distances of source and target")
-    sync_weight: float = option(0.005, "its weight", ge=0)
-    sync_margin: float = option(0.1, "the margin of rank", ge=0)
+    sync_weight: float = option(0.005, "weight of this loss", ge=0)
+    sync_margin: float = option(0.1, "margin of this loss", ge=0)

@@ -329,11 +329,11 @@ class Optimisation(Section):
     warmup_updates: Warmup
     weight_decay: Decay
     adam_betas: tuple[Rate, Rate] = key("Adam's β₁ and β₂", (0.9, 0.98))
-    clip_norm: Weight = key("gradients are clipped to this norm; 0: they are not", 0.0)
+    clip_norm: Weight = key("norm to which gradients are clipped; 0: no clipping", 0.0)
     precision: Literal["fp32", "fp16", "bf16"] = key("bf16 is faster on GPUs; fp16 needs one", "fp32")
     # left out of records unless it is set, so that those of older trainings stay the same
     compile: bool | None = key(
-        "put a step through torch.compile: for GPUs; not yet measured on one",
+        "compile a step by torch.compile, for GPUs; not measured on one yet",
         None,
         exclude_if=lambda on: on is None,
     )

@@ -120,7 +120,7 @@ class Benchmark(base.Section):
     seeds: base.Seeds = None
     finetuning: dict[str, Any] = key("keys of `tasks` that all share", {})
     tasks: dict[base.Name, NluTask] = key("GLUE's, or the demo's", min_length=1)
-    resources: Resources = key("over the common resources", Resources)
+    resources: Resources = key("keys that override the common `resources`", Resources)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Benchmark":
@@ -189,7 +189,7 @@ class Pretrain(PretrainingRun):
     generate: GenerateText | None = key("instead: text from the demo's grammar", None)
     merges: base.Count = key("operations of its byte-level BPE", 10000)
     seed: base.OneSeed = 1
-    resources: Resources = key("what its training asks for", Resources)
+    resources: Resources = key("memory, time and devices that its training asks for", Resources)
 
     @model_validator(mode="after")
     def _one_text(self) -> "Pretrain":
@@ -212,7 +212,9 @@ class Continuation(DecayingTraining):
 class ContinuedRun(base.Section):
     """All that continued pre-training depends on besides its data, weights and seed."""
 
-    losses: base.Distinct[Literal["phrase", "tree"]] = key("SynCLM's; []: a control", ("phrase", "tree"))
+    losses: base.Distinct[Literal["phrase", "tree"]] = key(
+        "SynCLM's losses; []: none, as a control", ("phrase", "tree")
+    )
     training: Continuation = key("how they are trained", Continuation)
 
 
@@ -220,10 +222,10 @@ class Continued(ContinuedRun):
     """Weights that are pre-trained further on parsed sentences."""
 
     weights: base.Name = key("those to start from: one of `weights`")
-    parses: Texts = key("parsed: prefixes of .text, .tokens, .trees and .heads", min_length=2)
+    parses: Texts = key("parsed sentences: prefixes of .text, .tokens, .trees and .heads", min_length=2)
     max_tokens: base.Count = key("of a sentence", 512)
     seed: base.OneSeed = 1
-    resources: Resources = key("what their training asks for", Resources)
+    resources: Resources = key("memory, time and devices that their training asks for", Resources)
 
 
 class WeightsSource(base.Section):

@@ -49,7 +49,9 @@ class Config(base.Section):
         "for all corpora, which override key by key", sections.CorpusTraining
     )
     decoding: sections.Decoding = key("beam search, for all corpora", sections.Decoding)
-    resources: sections.Resources = key("what a run asks for, for all corpora", sections.Resources)
+    resources: sections.Resources = key(
+        "memory, time and devices that a run asks for, for all corpora", sections.Resources
+    )
     corenlp: sections.CoreNLP = key("the parser behind `trees: corenlp`", sections.CoreNLP)
     systems: dict[base.SystemName, sections.System] = key("the rows of tables")
     corpora: dict[base.Name, sections.Corpus] = key("parallel text, and how it is prepared and trained on")
@@ -61,9 +63,11 @@ class Config(base.Section):
     tables: dict[base.Name, Table] = key(
         "targets that read the runs of several experiments, or benchmarks", {}
     )
-    published: base.PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
+    published: base.PathText = key(
+        "the file of the papers' numbers, which tables show beside ours", "workflow/published.yaml"
+    )
     partial: bool = key("build only tables, from the runs that exist", False)
-    any_code: bool = key("go on with checkpoints that other code made (docs/workflow.md)", False)
+    any_code: bool = key("continue from checkpoints that other code made (docs/workflow.md)", False)
 
     @field_validator("data_dir")
     @classmethod

@@ -22,9 +22,9 @@ class Lengths(base.Section):
     """Which training pairs are kept."""
 
     min_tokens: base.Count = key("training pairs have at least so many tokens on each side", 1)
-    max_tokens: base.Count | None = key("and at most so many; null: no limit", 175)
+    max_tokens: base.Count | None = key("training pairs have at most so many; null: no limit", 175)
     max_ratio: Annotated[float, Field(ge=1), base.NUMBER] | None = key(
-        "of the lengths of the sides; null: no limit", 1.5
+        "largest ratio of the two sides' lengths; null: no limit", 1.5
     )
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class Training(base.Optimisation):
         "decode with the mean of the last epochs, or that with the best validation loss or BLEU", "average"
     )
     average: base.Count = key("how many of the last epochs are averaged", 5)
-    validate_bleu: base.Natural = key("epochs from one validation BLEU to the next; 0: none", 0)
+    validate_bleu: base.Natural = key("compute validation BLEU every so many epochs; 0: never", 0)
 
     @property
     def kept(self) -> int:
@@ -200,16 +200,19 @@ class Resources(base.Section):
     """Resources that one training or decoding requests; a change reruns nothing, but see docs/workflow.md."""
 
     threads: base.Devices = key(
-        "cores of one training; several with one each are faster; last bits differ", 2
+        "cores of one training; several trainings with one core each are faster; other numbers change last bits",
+        2,
     )
     mem_mb: base.Megabytes = key("memory in MB", 8000)
-    runtime: base.Minutes = key("minutes", 720)
+    runtime: base.Minutes = key("time limit in minutes", 720)
     gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(
         "reserved: requested from SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
     )
-    checkpoint_minutes: base.Minutes = key("a killed training loses no more than these", 15)
+    checkpoint_minutes: base.Minutes = key(
+        "minutes between checkpoints: the most that a killed training loses", 15
+    )
     tensorboard: bool = key("write curves to the run's tensorboard/ while it trains", False)
-    keep_checkpoints: bool = key("keep them after the last epochs are averaged", False)
+    keep_checkpoints: bool = key("keep checkpoints after the last epochs are averaged", False)
 
 
 class ParserModels(base.Section):
@@ -238,11 +241,11 @@ class CoreNLP(base.Section):
     url: base.Url | None = key("the folder that its jars are downloaded from", None)
     jars: dict[base.FileName, base.Checksum] = key("jars that all languages need: sha256", {})
     segmenter: dict[base.FileName, base.Checksum] = key("those of `tokeniser: stanford`", {})
-    languages: dict[base.Language, CoreNLPModels] = key("what it can parse", {})
+    languages: dict[base.Language, CoreNLPModels] = key("languages that it can parse, with their models", {})
     max_words: base.Count = key("longer sentences are not parsed: they get a flat tree", 200)
     threads: base.Count = key("sentences parsed at once", 2)
-    mem_mb: base.Megabytes = key("for its JVM; English and Chinese need 5000, German 2500", 6000)
-    runtime: base.Minutes = key("minutes", 720)
+    mem_mb: base.Megabytes = key("memory of its JVM; English and Chinese need 5000, German 2500", 6000)
+    runtime: base.Minutes = key("time limit in minutes", 720)
 
     @property
     def sha256(self) -> dict[str, str]:
@@ -305,9 +308,9 @@ class Corpus(base.Section):
     options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = key(
         "a guide's options on this corpus, by system and direction, over those of the system", {}
     )
-    training: CorpusTraining = key("over the common training", CorpusTraining)
-    decoding: Decoding = key("over the common decoding", Decoding)
-    resources: Resources = key("over the common resources", Resources)
+    training: CorpusTraining = key("keys that override the common `training`", CorpusTraining)
+    decoding: Decoding = key("keys that override the common `decoding`", Decoding)
+    resources: Resources = key("keys that override the common `resources`", Resources)
     # its own name, or that of `based_on`: not a key
     download: SkipJsonSchema[str] = key("the name under which its files are downloaded", "")
 
@@ -400,7 +403,7 @@ class Sweep(base.Section):
     """
 
     setting: base.Line = key("of a system: mlm_weight, options.bpe_dim, training.dropout")
-    values: base.Distinct[bool | int | float | base.Line] = key("those to try", min_length=1)
+    values: base.Distinct[bool | int | float | base.Line] = key("values to try", min_length=1)
 
     @property
     def key(self) -> str:
