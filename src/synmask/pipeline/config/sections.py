@@ -200,7 +200,7 @@ class Resources(base.Section):
     """Resources that one training or decoding requests; a change reruns nothing, but see docs/workflow.md."""
 
     threads: base.Devices = key(
-        "cores of one training; several trainings with one core each are faster; other numbers change last bits",
+        "cores of one training; several trainings with one each are faster; other numbers change last bits",
         2,
     )
     mem_mb: base.Megabytes = key("memory in MB", 8000)
