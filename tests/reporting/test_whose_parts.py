@@ -15,7 +15,7 @@ from synmask.pipeline.files import json_text, writing
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import checksums, names, record
 from synmask.pipeline.reporting.contrasts import Runs
-from synmask.pipeline.reporting.tables import _counts
+from synmask.pipeline.reporting.runs import read_counts
 from synmask.pipeline.reporting.training_runs import read_runs
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
@@ -174,13 +174,13 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
     head = f"{','.join(COUNTS)}\n{','.join('1' * len(COUNTS))}\n"
     path = scored(folder, RUN, sentences_csv=head)
     counts = path.with_name("sentences.csv")
-    assert _counts("sacrebleu", counts, None, None).shape == (len(COUNTS), 1)
+    assert read_counts(counts, "sacrebleu").shape == (len(COUNTS), 1)
     counts.write_text(head.replace("1", "2"))
-    refused(counts, "not what scores.json", _counts, "sacrebleu", counts, None, None)
+    refused(counts, "not what scores.json", read_counts, counts, "sacrebleu")
     refused(counts, "not what scores.json", Runs([folder]).counts, "sacrebleu", "de-en", "grammar")
     answers = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n").with_name("examples.csv")
     answers.write_text("part,answer,gold\ndev,1,1\n")
-    refused(answers, "not what scores.json", _counts, "matthews", answers, "cola", "dev")
+    refused(answers, "not what scores.json", read_counts, answers, "matthews", "cola", "dev")
     counted = folder / "parse_counts.json"
     text = json.dumps(RUN | {"counts": {}})
     written(

@@ -1,6 +1,5 @@
 """The notes below a table: what makes its numbers doubtful, how to read it, sources of the numbers."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
@@ -108,15 +107,10 @@ def _published(published: Published, cells: pd.DataFrame) -> Iterator[str]:
 
 def _of_corpora(runs: pd.DataFrame) -> Iterator[str]:
     """Pairs that two sets share; a tenth or more of the training pairs that limits of length leave out."""
-    for key in ("overlap", "dropped"):
+    for key, head in {"overlap": "Pairs that occur in two sets, ", "dropped": ""}.items():
         corpora = runs.dropna(subset=[key]).drop_duplicates(["corpus", "direction", key])
         for corpus, direction, fact in corpora[["corpus", "direction", key]].values:
-            where = f"{corpus} {arrow(direction)}"
-            if key == "dropped":
-                yield f"{where}: {fact}."
-            else:
-                shared = (f"{count:,} {sets}" for sets, count in json.loads(fact).items() if count)
-                yield listed(f"Pairs that occur in two sets, {where}", shared)
+            yield f"{head}{corpus} {arrow(direction)}: {fact}."
 
 
 def _equal(runs: pd.DataFrame, answers: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +21,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
+from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import read_json
 from synmask.pipeline.metric_names import Translation, Validation, is_measured
 from synmask.pipeline.record import first_difference, read_record
@@ -72,7 +74,8 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
                 file = measured_file(Path(path), metric)
                 result = read_measured(file) if file.exists() else {}
                 row |= {metric: result.get("score"), f"signature_{metric}": result.get("signature")}
-            row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
+            shared = sorted((run.get("overlap") or {}).items())
+            row["overlap"] = ", ".join(f"{count:,} {sets}" for sets, count in shared if count) or None
             row["dropped"] = run.get("dropped")
             row["model"] = (run.get("model") or {}).get("test")
             row["answers"] = (run.get("hypotheses") or {}).get("test")
@@ -83,16 +86,20 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
-    """How a metric follows from sums of its counts."""
+def score_of(metric: str, task: str | None = None) -> Callable[[np.ndarray], np.ndarray]:
+    """How a metric, or a task's own score, follows from sums of counts."""
+    if task:
+        return partial(of_sums, task)
     return ratio if is_measured(metric) else OF_SENTENCES[metric][1]
 
 
-def read_counts(path: Path, metric: str) -> np.ndarray | None:
-    """(D, N) the counts of a run's sentences from whose sums a metric follows; None if they are not known.
+def read_counts(
+    path: Path, metric: str, task: str | None = None, part: str | None = None
+) -> Sequence[np.ndarray] | None:
+    """The counts of a run's sentences from whose sums a score follows, (N,) each; None if they are not known.
 
     Args:
-        path: sentences.csv; the file of a metric that `measure` computes stands beside it.
+        path: sentences.csv, or examples.csv of a part of a task; beside it the files of `measure`.
 
     Raises:
         UserError: the file is another run's, or of another kind.
@@ -102,7 +109,7 @@ def read_counts(path: Path, metric: str) -> np.ndarray | None:
     if not path.exists():
         return None
     read_record(path.with_name("scores.json"), [path])
-    return counts_of(path, metric)
+    return counts_of_examples(path, task, part) if task else counts_of(path, metric)
 
 
 def read_parse_scores(

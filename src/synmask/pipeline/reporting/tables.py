@@ -11,9 +11,7 @@ import pandas as pd
 
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.evaluation.significance import compare
-from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.metric_names import TESTED, is_measured
-from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting import runs as results
 from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of, marked, tested
 from synmask.pipeline.reporting.layout import Table, write_tables
@@ -52,7 +50,7 @@ def write_table(
     """
     known = read_published(published)
     runs = _gather(options, scores, parses, tasks)
-    test = partial(_test, cache(_counts))
+    test = partial(_test, cache(results.read_counts))
     cells = marked(cells_of(options, options.metrics, runs, test, options.baseline, known.numbers))
     if options.sweep:
         choice = results.chosen(runs)
@@ -102,20 +100,10 @@ def _test(
         return {}  # an average over columns and a trivial baseline have no counts
     task, baseline = column.get("task"), rivals["system"].iloc[0]
     sides = [
-        [counts(metric, path, task, column.get("part")) for path in side["counts"]] for side in (ours, rivals)
+        [counts(path, metric, task, column.get("part")) for path in side["counts"]] for side in (ours, rivals)
     ]
     if any(run is None for side in sides for run in side):
         return {"baseline": baseline}
     names = f"{column['column']}, {ours['system'].iloc[0]} and {baseline}"
-    score = partial(of_sums, task) if task else results.score_of(metric)
+    score = results.score_of(metric, task)
     return tested(baseline, compare([*ours["value"]], [*rivals["value"]], *sides, names=names, score=score))
-
-
-def _counts(metric: str, path: Path, task: str | None, part: str | None) -> Sequence[np.ndarray] | None:
-    """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
-    if not task:
-        return results.read_counts(path, metric)
-    if not path.exists():
-        return None
-    read_record(path.with_name("scores.json"), [path])
-    return counts_of_examples(path, task, part)
