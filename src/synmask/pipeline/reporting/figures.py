@@ -5,7 +5,7 @@ The same data gives the same bytes.
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -71,7 +71,9 @@ def curves_figure(
     """
     if twice := [run for place, run in enumerate(runs) if run in runs[:place]]:
         raise UserError("{} seed {}: given twice; name each run once".format(*twice[0]))
-    named = labels_of((system for system, _ in runs), labels)
+    label_of = dict(labels)
+    if missing := [*dict.fromkeys(system for system, _ in runs if system not in label_of)]:
+        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
     data = pd.concat(
         [
             pd.DataFrame({"system": system, "seed": seed, **_history(path)})
@@ -79,7 +81,7 @@ def curves_figure(
         ],
         ignore_index=True,
     )
-    mpl.rcParams["font.family"] = fonts_for(named.values())
+    mpl.rcParams["font.family"] = fonts_for(label_of.values())
     figure, places = panels(len(LOSSES), width=4.6, height=3.4)
     count = data["system"].nunique()
     for axes, (column, title) in zip(places, LOSSES.items(), strict=True):
@@ -88,7 +90,7 @@ def curves_figure(
             look["linestyle"] = LINES[index // len(COLOURS) % len(LINES)]
             look["marker"] = "o" if group["epoch"].nunique() == 1 else None
             look["linewidth"] = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
-            _band(axes, group.groupby("epoch")[column], label=named[system], **look)
+            _band(axes, group.groupby("epoch")[column], label=label_of[system], **look)
         axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
         axes.xaxis.get_major_locator().set_params(integer=True)
         low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)
@@ -277,15 +279,3 @@ def settle(figure: Figure) -> None:
     figure.set_layout_engine("none")
     for axes in figure.axes:
         axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
-
-
-def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """System → label.
-
-    Raises:
-        UserError: one of `systems` has no label.
-    """
-    named = dict(labels)
-    if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
-        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
-    return named
