@@ -11,7 +11,7 @@ import numpy as np
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import protocols
 from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, attachment, by_name, read_heads
-from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
+from synmask.pipeline.evaluation.protocols import CorpusSpans, ParsedCorpus, keys_of
 from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import (
     balanced,
@@ -27,7 +27,7 @@ from synmask.pipeline.syntax.treebank import UNPARSED, Tree
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
 OF_SUB_WORDS = ("cut_words", "ties", "explained_by_labels_within_sentences")
-PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
+PROTOCOLS: dict[str, Callable[[ParsedCorpus], CorpusSpans]] = {
     "words": protocols.words,
     "paper": protocols.paper,
     "evalb": protocols.evalb,
@@ -133,27 +133,27 @@ def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
     """The counts of one sentence in `evaluate`; None where it leaves the sentence out."""
     if gold.label in UNPARSED or parse.failed:
         return None
-    view = protocols.words(ParsedCorpus([gold], [parse]))
-    if not view.scored.any():
+    corpus = protocols.words(ParsedCorpus([gold], [parse]))
+    if not corpus.scored.any():
         return None
-    keys, times = view.distinct(view.spans)
-    tree = _Matches(view, view.induced, keys, times)
-    right = np.isin(view.counted(view.induced), keys)
+    keys, times = corpus.distinct(corpus.spans)
+    tree = _Matches(corpus, corpus.induced, keys, times)
+    right = np.isin(corpus.counted(corpus.induced), keys)
     return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
 
-def _scores(view: View) -> tuple[dict, dict]:
+def _scores(corpus: CorpusSpans) -> tuple[dict, dict]:
     """One protocol's scores, and counts per sentence."""
-    if not (view.kept >= 2).any():
+    if not (corpus.kept >= 2).any():
         raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
-    keys, times = view.distinct(view.spans)
-    trees = [(name, _Matches(view, spans, keys, times)) for name, spans in _trees(view)]
-    gold, scored = view.per_sentence(keys, times), view.scored
+    keys, times = corpus.distinct(corpus.spans)
+    trees = [(name, _Matches(corpus, spans, keys, times)) for name, spans in _trees(corpus)]
+    gold, scored = corpus.per_sentence(keys, times), corpus.scored
     rows = [(name, _row(gold[scored], tree.matched[scored], tree.predicted[scored])) for name, tree in trees]
     result = {"sentences": int(scored.sum()), "skipped": int((~scored).sum()), "rows": by_name(rows)}
-    if view.labels is not None:
+    if corpus.labels is not None:
         # without the oracle: how it splits what the gold tree leaves open says nothing
-        result["recall_by_label"] = _recall_by_label(view, keys, trees[:-1])
+        result["recall_by_label"] = _recall_by_label(corpus, keys, trees[:-1])
     counts = {"gold": gold.tolist()}
     for name, tree in trees:
         if (short := name.removesuffix(WITH_PUNCTUATION)) in COUNTED:
@@ -180,30 +180,30 @@ class _Matches:
         matched, predicted: (n,) spans of each sentence.
     """
 
-    def __init__(self, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
-        keys, own_times = view.distinct(spans)
+    def __init__(self, corpus: CorpusSpans, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
+        keys, own_times = corpus.distinct(spans)
         _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
         self.hits = np.zeros_like(times)
         self.hits[expected] = np.minimum(times[expected], own_times[found])
-        self.matched = view.per_sentence(gold, self.hits)
-        self.predicted = view.per_sentence(keys, own_times) + view.extra * view.scored
+        self.matched = corpus.per_sentence(gold, self.hits)
+        self.predicted = corpus.per_sentence(keys, own_times) + corpus.unmatched * corpus.scored
 
 
-def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
+def _trees(corpus: CorpusSpans) -> Iterator[tuple[str, np.ndarray]]:
     """The rows' names and the spans (S, 2) of all their trees."""
-    leaves = "" if view.high is None else WITH_PUNCTUATION
-    yield "induced", view.induced
-    yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
-    if view.high is not None:
-        yield "right-branching-punctuation-high", _grown(right_branching, view.lengths, view.high)
-    yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
-    yield f"balanced{leaves}", _grown(balanced, view.lengths)
-    ends = np.cumsum(view.lengths[view.lengths > 0]) - 1
+    leaves = "" if corpus.final is None else WITH_PUNCTUATION
+    yield "induced", corpus.induced
+    yield f"right-branching{leaves}", _grown(right_branching, corpus.lengths)
+    if corpus.final is not None:
+        yield "right-branching-punctuation-high", _grown(right_branching, corpus.lengths, corpus.final)
+    yield f"left-branching{leaves}", _grown(left_branching, corpus.lengths)
+    yield f"balanced{leaves}", _grown(balanced, corpus.lengths)
+    ends = np.cumsum(corpus.lengths[corpus.lengths > 0]) - 1
     for seed in RANDOM_SEEDS:
-        slots = np.random.default_rng(seed).random(view.lengths.sum())
+        slots = np.random.default_rng(seed).random(corpus.lengths.sum())
         slots[ends] = np.inf
         yield f"random{leaves}", spans_of_forest(slots)
-    yield "oracle", view.oracle
+    yield "oracle", corpus.oracle
 
 
 def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
@@ -218,14 +218,14 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _recall_by_label(
-    view: View, gold: np.ndarray, trees: Sequence[tuple[str, _Matches]]
+    corpus: CorpusSpans, gold: np.ndarray, trees: Sequence[tuple[str, _Matches]]
 ) -> dict[str, dict[str, float]]:
     """Label → its gold constituents, and which share of them each kind of tree has; most frequent first.
 
     A constituent with several labels (a unary chain) counts for each.
     """
-    keys = view.counted(view.spans)
-    labels, place = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
+    keys = corpus.counted(corpus.spans)
+    labels, place = np.unique(corpus.labels[keys >= 0].astype(str), return_inverse=True)
     pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), place), axis=1), axis=0)
     totals = np.bincount(pairs[:, 1], minlength=len(labels)).tolist()
     hits = [(name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(labels))) for name, tree in trees]

@@ -35,7 +35,7 @@ def keys_of(spans: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class View:
+class CorpusSpans:
     """A corpus of N sentences under one protocol.
 
     Attributes:
@@ -45,10 +45,10 @@ class View:
         induced: (P, 2) all induced constituents.
         oracle: (O, 2) the spans of the gold tree as a binary tree.
         trivial: whether spans of one leaf and of the whole sentence count.
-        doubled: whether equal spans of one tree count each time.
-        extra: additional spans per sentence of every predicted tree that match nothing.
-        high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
-            None if punctuation is not among the leaves.
+        repeated: whether equal spans of one tree count each time.
+        unmatched: further spans per sentence of every predicted tree that match nothing.
+        final: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the
+            top; None if punctuation is not among the leaves.
         labels: (S,) of the gold constituents; None if not needed.
     """
 
@@ -58,9 +58,9 @@ class View:
     induced: np.ndarray
     oracle: np.ndarray
     trivial: bool
-    doubled: bool = False
-    extra: int = 0
-    high: np.ndarray | None = None
+    repeated: bool = False
+    unmatched: int = 0
+    final: np.ndarray | None = None
     labels: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class View:
         """(S, 2) spans of a tree → the keys that count, sorted, and how often each does."""
         keys = self.counted(spans)
         keys, times = np.unique(keys[keys >= 0], return_counts=True)
-        return keys, times if self.doubled else np.ones_like(times)
+        return keys, times if self.repeated else np.ones_like(times)
 
     def per_sentence(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(N,) number of spans, each counted `times`, in each sentence."""
@@ -135,7 +135,7 @@ class ParsedCorpus:
         return self.distances[self.piece_end - 1]
 
 
-def words(corpus: ParsedCorpus) -> View:
+def words(corpus: ParsedCorpus) -> CorpusSpans:
     """The convention of PRPN, ON-LSTM and StructFormer: trees over words (`counted_words`).
 
     The distance between two words is the largest of the gaps between them; gaps inside words are dropped. So
@@ -161,10 +161,10 @@ def words(corpus: ParsedCorpus) -> View:
         slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
         induced = spans_of_forest(slots)
     keep, (oracle, _) = np.ones(len(counted), dtype=bool), among_counted(corpus.binary)
-    return View(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[some])
+    return CorpusSpans(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[some])
 
 
-def evalb(corpus: ParsedCorpus) -> View:
+def evalb(corpus: ParsedCorpus) -> CorpusSpans:
     """EVALB's scores with COLLINS.prm on unlabelled brackets (LABELED 0).
 
     The tree over words, with its punctuation, has one bracket per constituent, none around single words. Then
@@ -177,16 +177,16 @@ def evalb(corpus: ParsedCorpus) -> View:
     """
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
-    high = _final_punctuation(corpus.counted, corpus.lengths)
+    final = _final_punctuation(corpus.counted, corpus.lengths)
     if corpus.predicted is None:
         induced = spans_of_forest(corpus.word_slots)
     else:
         induced = corpus.predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
-    kwargs = {"trivial": True, "doubled": True, "high": high}
-    return View(corpus.lengths, keep, spans, induced, corpus.binary, **kwargs)
+    kwargs = {"trivial": True, "repeated": True, "final": final}
+    return CorpusSpans(corpus.lengths, keep, spans, induced, corpus.binary, **kwargs)
 
 
-def paper(corpus: ParsedCorpus) -> View:
+def paper(corpus: ParsedCorpus) -> CorpusSpans:
     """The protocol of the scripts of Kai et al. 2024: binary trees over sub-words and `</s>`, all spans of at
     least two leaves.
 
@@ -205,9 +205,9 @@ def paper(corpus: ParsedCorpus) -> View:
     gold[top - 1] = np.inf
     spans = spans_of_forest(gold)
     counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
-    high = 1 + _final_punctuation(counts, pieces)
+    final = 1 + _final_punctuation(counts, pieces)
     keep, induced = np.ones(top[-1], dtype=bool), spans_of_forest(slots)
-    return View(lengths, keep, spans, induced, spans, trivial=True, extra=1, high=high)
+    return CorpusSpans(lengths, keep, spans, induced, spans, trivial=True, unmatched=1, final=final)
 
 
 def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
