@@ -83,13 +83,14 @@ def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
     cells = marked(cells_of(options, metrics, rows, test, baseline, {}))
     counted = runs.groupby("direction", sort=False)["counted"].first()
     numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
-    lacking = missing_runs(options.expected, runs)
-    notes = [
-        f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}. {how_to_read(cells, runs)}",
+    explained = [
+        f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}.",
+        how_to_read(cells, runs),
         significance(label, unit, cells, "Student's"),
-        *(_between(rows, column["column"], systems) for column in options.columns),
     ]
-    notes = [Note(lacking, warning=True), *map(Note, notes)]
+    between = (_between(rows, column["column"], systems) for column in options.columns)
+    notes = [Note(missing_runs(options.expected, runs), warning=True)]
+    notes += map(Note, [" ".join(filter(None, explained)), *between])
     title = f"{options.title}, protocol “{protocol}”"
     return Table(title, cells, [note for note in notes if note.text], baseline=label, stub="Trees")
 
