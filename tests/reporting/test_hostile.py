@@ -29,7 +29,7 @@ from synmask.pipeline.reporting import figures
 from synmask.pipeline.reporting.cells import ScoreOptions, frame_of
 from synmask.pipeline.reporting.layout import Note, Table, escape, html_blocks, read_tables, write_tables
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.reporting.runs import COSTS, OUTPUTS, RUN, SIGNATURES, of_table
+from synmask.pipeline.reporting.runs import COSTS, RUN, SIGNATURES, of_table
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
@@ -205,7 +205,7 @@ def test_notes_take_labels_as_they_are():
         metrics=["bleu_tokenised"],
         baseline="a",
     )
-    columns = [*RUN, *COSTS, *OUTPUTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
+    columns = [*RUN, *COSTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
     runs = of_table(pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN), options.expected)
     runs = runs.reindex(columns=[*runs, *columns[len(RUN) :]])
     nothing = Published(papers={}, systems={}, results=())

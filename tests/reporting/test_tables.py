@@ -334,22 +334,6 @@ def test_a_diverged_run_is_marked_and_stays_in_the_mean(run, table):
     assert [row["diverged"] for row in kept] == ["", why]
 
 
-def test_equal_models_or_translations_of_two_seeds_are_said(run, table):
-    def outputs(model, translations):
-        return {"model": {"valid": model, "test": model}, "hypotheses": {"valid": "v", "test": translations}}
-
-    runs = [run("a", seed, 30.0, **outputs(model, "same")) for seed, model in ((1, "m"), (2, "n"), (3, "m"))]
-    runs += [
-        run("b", seed, 30.0, **outputs(f"b{seed}", text)) for seed, text in ((1, "x"), (2, "y"), (3, "x"))
-    ]
-    runs += [run("c", seed, 30.0, **outputs(f"c{seed}", f"c{seed}")) for seed in (1, 2, 3)]
-    *_, markdown = table(spec_of(["a", "b", "c"]), runs)
-    overlap = "models of A demo De→En (seeds 1, 3); translations of B demo De→En (seeds 1, 3)"
-    assert f"Equal, although their seeds differ: {overlap}." in "\n".join(markdown)
-    *_, markdown = table(spec_of(["c"]), runs[-3:])
-    assert "Equal, although" not in "\n".join(markdown)
-
-
 def test_a_table_without_any_run_shows_what_is_published(table):
     rows, runs, markdown = table(spec_of(["transformer", "peer", "grammar"]))
     assert runs == []

@@ -20,7 +20,7 @@ def notes(
 ) -> list[Note]:
     """The notes, first what makes numbers doubtful; `make`: the command that makes missing runs."""
     scores = [name for name in options.metrics if name in {*SCORES, *VALID_SCORES} or is_measured(name)]
-    units, answers = ("examples", "answers") if "glue" in options.metrics else ("sentences", "translations")
+    units = "examples" if "glue" in options.metrics else "sentences"
     infinite = runs[runs[scores].isna().any(axis=1)].groupby(RUN, sort=False)
     diverged = runs.dropna(subset=["diverged"]).groupby(RUN, sort=False)
     reasons = (f"{_in_words(run)}, {run['diverged'].iloc[0]}" for _, run in diverged)
@@ -28,7 +28,6 @@ def notes(
         listed("No finite score, so left out of the means", (_in_words(run) for _, run in infinite), "; "),
         listed("Diverged, but in the means", reasons, "; "),
         *_of_corpora(runs),
-        listed("Equal, although their seeds differ", _equal(runs, answers), "; "),
     ]
     rest = [
         how_to_read(cells, runs, f"chosen by the highest mean of {METRICS[CHOICE].label}" * options.sweep),
@@ -111,16 +110,6 @@ def _of_corpora(runs: pd.DataFrame) -> Iterator[str]:
         corpora = runs.dropna(subset=[key]).drop_duplicates(["corpus", "direction", key])
         for corpus, direction, fact in corpora[["corpus", "direction", key]].values:
             yield f"{head}{corpus} {arrow(direction)}: {fact}."
-
-
-def _equal(runs: pd.DataFrame, answers: str) -> Iterator[str]:
-    """Runs of one cell with equal models or answers, although their seeds differ."""
-    for _, cell in runs.groupby(CELL, sort=False):
-        for key, name in (("model", "models"), ("answers", answers)):
-            twins = cell[cell[key].notna() & cell.duplicated(key, keep=False)]
-            if len(twins):
-                yield from (f"{name} of {_in_words(group)}" for _, group in twins.groupby(key, sort=False))
-                break  # equal models translate alike
 
 
 def _in_words(runs: pd.DataFrame) -> str:

@@ -35,7 +35,6 @@ VALID_SCORES = list(get_args(Validation))
 SIGNATURES = [f"signature_{metric}" for metric in SCORES]
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
-OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 AS_JSON = {*SETTINGS, "weights"}
 
@@ -77,8 +76,6 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
             shared = sorted((run.get("overlap") or {}).items())
             row["overlap"] = ", ".join(f"{count:,} {sets}" for sets, count in shared if count) or None
             row["dropped"] = run.get("dropped")
-            row["model"] = (run.get("model") or {}).get("test")
-            row["answers"] = (run.get("hypotheses") or {}).get("test")
             row["counts"] = Path(path).with_name("sentences.csv")
             row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
             row["memory"] = _finite(run.get("memory"))
@@ -186,7 +183,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
             for system, part, scores in parts:
                 if not (name := names.get((run["corpus"], run["task"], part))):
                     raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
-                row = {"direction": name, "system": system, "answers": (run.get("answers") or {}).get(part)}
+                row = {"direction": name, "system": system}
                 rows.append(head | row | {"glue": _finite(scores[TASKS[run["task"]].metrics[0]])})
     table = pd.DataFrame(rows)
     check_once(table)
