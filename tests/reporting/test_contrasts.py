@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 
 import pytest
 
@@ -66,13 +65,6 @@ def test_what_is_far_and_sure_holds(runs):
     assert [one.difference for one in found] == pytest.approx([3.0, 40.0, 20.2])
     assert [one.rival_seeds for one in found] == [3, 3, 0]
     assert [one.p_test_set for one in found] == pytest.approx([1 / 10_001] * 3)
-
-
-def test_the_folder_of_a_run_given_twice_is_refused(runs, tmp_path):
-    given = runs([33.0, 33.1], [30.0, 30.1]) / "demo/de-en/a/seed1"
-    copy = shutil.copytree(given, tmp_path / "copy/de-en/a/seed1")
-    with pytest.raises(UserError, match=r"copy/de-en/a/seed1: the same run as .*; name each run once"):
-        Runs([given, copy])
 
 
 def test_both_tests_must_agree(runs):

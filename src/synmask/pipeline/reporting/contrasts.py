@@ -92,20 +92,13 @@ class ContrastResult:
 
 
 class Runs:
-    """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN (`paths.existing`).
-
-    Raises:
-        UserError: two folders are the same run.
-    """
+    """The results of a corpus' runs, given as their folders: …/DIRECTION/SYSTEM/seedN (`paths.existing`)."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders: dict[tuple[str, str], dict[int, Path]] = {}
         for folder in sorted(folders, key=lambda path: int(path.name.removeprefix("seed"))):
             direction, system, seed = folder.parts[-3:]
-            seeds = self.folders.setdefault((direction, system), {})
-            first = seeds.setdefault(int(seed.removeprefix("seed")), folder)
-            if first is not folder:
-                raise UserError(f"{folder}: the same run as {first}; name each run once")
+            self.folders.setdefault((direction, system), {})[int(seed.removeprefix("seed"))] = folder
 
     def directions(self) -> list[str]:
         return sorted({direction for direction, _ in self.folders})
