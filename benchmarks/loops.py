@@ -39,7 +39,7 @@ def settings_of(corpus, direction, system, epochs, precision):
 
 def fairseq_train(data, place, source, target, settings):
     """Train as `fairseq-train` does, in this process."""
-    from synmask.pipeline.config.sections import RunSettings
+    from synmask.pipeline.run_settings import RunSettings
     from synmask.pipeline.translation.task import transformer_config  # isort: split
 
     from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.tokens import ModelText
 
 SETTINGS = {

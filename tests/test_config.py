@@ -10,11 +10,12 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import RunSettings, Text
+from synmask.pipeline.config.sections import Text
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.languages import LANGUAGE, sides
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.workflow.jobs import Jobs
 
 ROOT = Path(__file__).parents[1]

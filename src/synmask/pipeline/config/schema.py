@@ -18,6 +18,7 @@ from synmask.pipeline.config.base import key
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.files import flat
 from synmask.pipeline.guidance import TemplateCut, option_names, options_from
+from synmask.pipeline.run_settings import RunSettings
 
 # Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
 RESULTS_FOLDERS = {"benchmarks", "figures", "logs", "tables", "weights"}
@@ -183,7 +184,7 @@ class Config(base.Section):
         """A system's sizes on a corpus: the corpus', overridden by the system's."""
         return sections.Model.laid_over(self.corpora[corpus].model, self.systems[system].model)
 
-    def run_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
+    def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
         """The settings of a training: the corpus', overridden by the system's.
 
         Raises:
@@ -200,7 +201,7 @@ class Config(base.Section):
                     raise base.Fault(path, f"no value for {direction}")
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
-        return sections.RunSettings(
+        return RunSettings(
             model=self.model_of(corpus, system),
             training=self.training_of(corpus, system),
             system=guidance,
@@ -212,7 +213,7 @@ class Config(base.Section):
         options = self.options(corpus, direction, system)
         return {name: getattr(options, name) for name in option_names(TemplateCut)}
 
-    def template_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
+    def template_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
         """`run_settings` of the model that predicts a system's templates: the same without a guide."""
         settings = self.run_settings(corpus, direction, system)
         plain = settings.system.model_copy(update={"guide": "none", "options": {}})

@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from synmask.options import GuideOptions
@@ -157,43 +157,6 @@ class Decoding(base.Section):
     length_penalty: base.LengthPenalty = key("exponent of the length in the score", 1.0)
     max_tokens: base.Count = key("source tokens per batch", 8000)
     precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
-
-
-class RunSettings(base.Section):
-    """All that a training depends on besides its data and seed."""
-
-    model: Model
-    training: Training
-    system: Guidance
-    decoding: Decoding = Field(default_factory=Decoding)  # of the validation set
-
-    @field_validator("system")
-    @classmethod
-    def _translates(cls, system: Guidance) -> Guidance:
-        if "words" in system.kind.reads:
-            raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
-        return system
-
-    @model_validator(mode="after")
-    def _guides_what_is_there(self) -> "RunSettings":
-        for name, there in (("heads", self.model.heads), ("layers", self.model.encoder_layers)):
-            if (guided := getattr(self.system.guide_options, name, None) or 0) > there:
-                raise ValueError(f"guides {guided} {name}, the model has {there}")
-        return self
-
-    def plain(self, **kwargs: Any) -> dict[str, Any]:
-        """Without settings that no training depends on.
-
-        No training depends on the number of averaged epochs. Nothing is decoded, unless `validate_bleu` asks
-        for it.
-        """
-        unused: dict[str, Any] = {"training": {"average"}}
-        if self.training.checkpoint == "average":
-            unused["training"].add("checkpoint")
-        if not self.training.validate_bleu:
-            unused["training"].add("validate_bleu")
-            unused["decoding"] = True
-        return super().plain(exclude=unused, **kwargs)
 
 
 class Resources(base.Section):

@@ -10,7 +10,7 @@ from fairseq.data import FairseqDataset
 from torch import nn
 
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, PretrainingRun
-from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.schedules import Schedule
 from synmask.pipeline.training.update import Learner, Loss

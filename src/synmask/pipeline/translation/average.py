@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError
 from synmask.pipeline.arguments import RunFolder, Switch, Whole
 from synmask.pipeline.config.base import Tokeniser
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, read_object
 from synmask.pipeline.languages import sides
 from synmask.pipeline.record import check_training, read_run, training_digest
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.stamps import Training
 from synmask.pipeline.text.bpe import frequent, splitter_of
 from synmask.pipeline.tokens import ModelText

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from fairseq.data import Dictionary
 
-from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.disk import open_to_read
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.record import NO_RUN, Run, check_owner, identity_keys, names
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.torch_files import load, save
 from synmask.pipeline.translation.task import GuidedTranslation

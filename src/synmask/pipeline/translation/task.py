@@ -13,8 +13,8 @@ from fairseq.models.transformer.transformer_config import (
     TransformerConfig,
 )
 
-from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import read_binary
 from synmask.pipeline.translation.dataset import AnnotatedPairs

@@ -10,8 +10,8 @@ from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POS
 from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Json, Source, Target, TrainingOptions, Whole
-from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
