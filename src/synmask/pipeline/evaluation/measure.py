@@ -57,10 +57,10 @@ def read_measured(path: Path) -> dict[str, Any]:
     Raises:
         UserError: no such file, or another run's, or it lacks a key.
     """
-    found = read_record(path)
-    if missing := {"score", "signature", "counts"} - {*found}:
+    result = read_record(path)
+    if missing := {"score", "signature", "counts"} - {*result}:
         raise UserError(f"{path}: no {min(missing)} in it; delete it and make it again")
-    return found
+    return result
 
 
 def measured(

@@ -46,7 +46,7 @@ def score_run(
         pairs: pairs.json of `synmask text`, whose notes become part of the scores: pairs that sets share, and
             training pairs that were dropped.
     """
-    record, found, sums = read_run(run, "direction"), {}, {}
+    record, results, sums = read_run(run, "direction"), {}, {}
     kwargs = {"lowercase": lowercase, "language": sides(record["direction"])[1]}
     parts = together(splits=splits, references=references, reference_tokens=reference_tokens)
     for split, reference, tokens in parts:
@@ -58,9 +58,9 @@ def score_run(
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
         checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
-        found[split] = score(plain, tokenised, **kwargs) | probability | cost | checksum
+        results[split] = score(plain, tokenised, **kwargs) | probability | cost | checksum
         sums[files[0].name] = sha256(files[0])
-    scores = by_split(found)
+    scores = by_split(results)
     scores["decoding"] = _decoding(run, scores["decoding"])
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
@@ -78,10 +78,10 @@ def score_run(
         counted.write(counts)
 
 
-def by_split(found: Mapping[str, dict]) -> dict[str, Any]:
+def by_split(results: Mapping[str, dict]) -> dict[str, Any]:
     """Split → results as result → split → value; signatures are the same for all splits."""
-    first = next(iter(found.values()))
-    result = {key: {split: values.get(key) for split, values in found.items()} for key in first}
+    first = next(iter(results.values()))
+    result = {key: {split: values.get(key) for split, values in results.items()} for key in first}
     return result | {"signatures": first["signatures"]}
 
 

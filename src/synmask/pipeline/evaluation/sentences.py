@@ -64,11 +64,11 @@ def members(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:
         UserError: a file cannot be read, or together they do not have as many lines as `sentences`.
     """
     sets = [*sets]
-    found = [name for name, path in sets for _ in read_lines(path)]
-    if sets and len(found) != sentences:
+    of_lines = [name for name, path in sets for _ in read_lines(path)]
+    if sets and len(of_lines) != sentences:
         files = ", ".join(str(path) for _, path in sets)
-        raise UserError(f"{files}: {len(found)} lines for {sentences} sentences; prepare the text again")
-    return found
+        raise UserError(f"{files}: {len(of_lines)} lines for {sentences} sentences; prepare the text again")
+    return of_lines
 
 
 def score_sets(
@@ -81,13 +81,13 @@ def score_sets(
         plain, tokens, kwargs: as for `bleu.score`.
         probable: `PROBABILITY` of each sentence.
     """
-    found = {}
+    by_set = {}
     for name in dict.fromkeys(of_sets):
-        rows = [number for number, one in enumerate(of_sets) if one == name]
+        rows = [number for number, of_sentence in enumerate(of_sets) if of_sentence == name]
         part = [tuple([lines[row] for row in rows] for lines in texts) for texts in (plain, tokens)]
-        found[name] = {"sentences": len(rows), **score(*part, **kwargs)["scores"]}
-        found[name]["perplexity"] = float(perplexity(probable[rows].sum(axis=0)))
-    return found
+        by_set[name] = {"sentences": len(rows), **score(*part, **kwargs)["scores"]}
+        by_set[name]["perplexity"] = float(perplexity(probable[rows].sum(axis=0)))
+    return by_set
 
 
 def sentence_rows(

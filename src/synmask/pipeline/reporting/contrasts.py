@@ -180,11 +180,11 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
                 score=score_of(contrast.metric) if contrast.metric in OF_SENTENCES else f1,
                 samples=SAMPLES,
             )
-            gain, found = contrast.gain.get(direction), test()
+            gain, tested = contrast.gain.get(direction), test()
             p_gain = (None, None) if gain is None else _both(test(gain=gain))
             yield ContrastResult(
                 direction, contrast.system, contrast.rival, contrast.metric,
-                len(ours), rival_seeds, fmean(ours), rival_mean, *found[:3], *_both(found),
+                len(ours), rival_seeds, fmean(ours), rival_mean, *tested[:3], *_both(tested),
                 gain, *p_gain, ours=ours, theirs=theirs,
             )  # fmt: skip
 

@@ -57,18 +57,18 @@ def examples(
     last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
     baselines = [_baseline(names, place) for place in range(len(names))]
     ranked = []
-    for index, (text, expected, *found) in enumerate(zip(*sides, strict=True)):
-        if len({*found}) > 1:
-            first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
-            ranked.append((first - other, index, text, expected, found))
+    for index, (text, expected, *lines) in enumerate(zip(*sides, strict=True)):
+        if len({*lines}) > 1:
+            first, other = (chrf.sentence_score(lines[place], [expected]).score for place in (0, last))
+            ranked.append((first - other, index, text, expected, lines))
     split, shown = words_of(language), []
-    for _, index, text, expected, found in spread(sorted(ranked), MAX_SENTENCES):
-        scores = [chrf.sentence_score(line, [expected]).score for line in found]
-        words = [split(line) for line in (expected, *found)]
+    for _, index, text, expected, lines in spread(sorted(ranked), MAX_SENTENCES):
+        scores = [chrf.sentence_score(line, [expected]).score for line in lines]
+        words = [split(line) for line in (expected, *lines)]
         reference_words, *found_words = (
             [[word.lower() for word in each] for each in words] if lowercase else words
         )
-        pieces = [_pieces(line, each) for line, each in zip((expected, *found), words, strict=True)]
+        pieces = [_pieces(line, each) for line, each in zip((expected, *lines), words, strict=True)]
         translations = []
         for own_words, own_pieces, score, base in zip(
             found_words, pieces[1:], scores, baselines, strict=True

@@ -178,17 +178,17 @@ def _body(page: Path) -> Markup:
 
 def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tuple[list[Name], list[Example]]]:
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
-    found = {}
+    by_direction = {}
     for direction in spec["directions"]:
         scored = (run for run in runs if run.direction == direction and run.scores)
-        made = [run for run in scored if (run.folder / TRANSLATED).exists()]
-        hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
+        translated = [run for run in scored if (run.folder / TRANSLATED).exists()]
+        hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in translated}
         folder = RESULTS_FOLDER / spec["corpus"] / direction / "text"
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
-            signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
+            signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
             kwargs = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
             lines = read_aligned([*texts, *hypotheses.values()], "decode the test set again")
             if shown := examples(lines, [*hypotheses], **kwargs):
-                found[direction] = [*hypotheses], shown
-    return found
+                by_direction[direction] = [*hypotheses], shown
+    return by_direction

@@ -102,9 +102,8 @@ def read_runs(spec: PagePart) -> list[TrainingRun]:
     )
     for direction, system, label, seed in expected:
         folder = RESULTS_FOLDER / spec["corpus"] / direction / system / f"seed{seed}"
-        named = {"task" if "metrics" in spec else "direction": direction, "system": system, "seed": seed}
-        found = _read(folder, named)
-        runs.append(TrainingRun(direction, system, label, seed, folder, *found))
+        keys = {"task" if "metrics" in spec else "direction": direction, "system": system, "seed": seed}
+        runs.append(TrainingRun(direction, system, label, seed, folder, *_read(folder, keys)))
     return runs
 
 
@@ -158,14 +157,14 @@ def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
         {"systems": their labels, "shared": setting → value, "differing": setting → a value per system,
         "–" if it has no such setting}; {} without runs.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_label: dict[str, dict[str, str]] = {}
     for run in (run for run in runs if run.scores):
         parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
         texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
-        found.setdefault(run.label, dict(texts))
-    if not found:
+        by_label.setdefault(run.label, dict(texts))
+    if not by_label:
         return {}
-    table = pd.DataFrame(found).fillna("–").sort_index()
+    table = pd.DataFrame(by_label).fillna("–").sort_index()
     alike = table.nunique(axis="columns") == 1
     shared, differing = table[alike].iloc[:, 0].to_dict(), table[~alike].T.to_dict("list")
     return {"systems": [*table], "shared": shared, "differing": differing}
