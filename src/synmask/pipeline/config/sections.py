@@ -163,7 +163,7 @@ class Resources(base.Section):
     """Resources that one training or decoding requests; a change reruns nothing, but see docs/workflow.md."""
 
     threads: base.Devices = key(
-        "cores of one training; several trainings with one each are faster; other numbers change last bits",
+        "cores of a training; several at once, with one each, are faster; other numbers change last bits",
         2,
     )
     mem_mb: base.Megabytes = key("memory in MB", 8000)
