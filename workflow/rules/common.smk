@@ -93,6 +93,10 @@ def resource(name):
     return lambda w: run(w).resource(name)
 
 
+def on_nodes(name):
+    return lambda w: run(w).on_nodes().get(name)
+
+
 def by_attempt(amount):
     """An amount of memory or minutes that further attempts ask for two and three times."""
     return lambda wildcards, attempt: for_attempt(amount(wildcards) if callable(amount) else amount, attempt)
@@ -125,7 +129,8 @@ TRAINING = {
     "cpus_per_task": resource("threads"),
     "mem_mb": by_attempt(resource("mem_mb")),
     "runtime": resource("runtime"),
-    "gpu": resource("gpus"),
+    "gpu": lambda w: run(w).gpus(),
+    **{name: on_nodes(name) for name in ("nodes", "tasks", "tasks_per_gpu", "mpi")},
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
     "checkpoint_minutes": resource("checkpoint_minutes"),
     "tensorboard": resource("tensorboard"),

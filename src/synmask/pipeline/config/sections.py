@@ -171,11 +171,18 @@ class Resources(base.Section):
     gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(
         "reserved: requested from SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
     )
+    nodes: base.Devices = key("nodes of one training, each with so many `gpus`; several need SLURM", 1)
     checkpoint_minutes: base.Minutes = key(
         "minutes between checkpoints: the most that a killed training loses", 15
     )
     tensorboard: bool = key("write curves to the run's tensorboard/ while it trains", False)
     keep_checkpoints: bool = key("keep checkpoints after the last epochs are averaged", False)
+
+    @model_validator(mode="after")
+    def _nodes_have_gpus(self) -> "Resources":
+        if self.nodes > 1 and not self.gpus:
+            raise ValueError(f"nodes {self.nodes}: give `gpus`, those of each node")
+        return self
 
 
 class ParserModels(base.Section):

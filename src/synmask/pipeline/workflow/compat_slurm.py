@@ -10,8 +10,8 @@ Our changes to it, and why:
 - It guesses an account and checks it with sacctmgr, which many sites do not let users ask (#233):
   `Executor.get_account_arg`.
 - When all jobs are done, it sleeps until its next query, up to 3 minutes: `Executor.sleep`.
-- It has no option for a job's comment, for the longest time limit, for a signal before it, or for a job to
-  wait for: `get_submit_command`.
+- It has no option for a job's comment, for the longest time limit, for a signal before it, for a job to
+  wait for, or for what starts workers: `get_submit_command`.
 - It does not say why a job waits: `Executor.check_active_jobs`.
 
 Another version of the plugin is left unchanged. tests/workflow/test_compat_slurm.py fails when the plugin no
@@ -32,6 +32,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.slurm import (
+    LAUNCHER,
     Site,
     check_commands,
     check_requests,
@@ -95,6 +96,8 @@ def _named(get_submit_command: Any) -> Any:
         site = read_site()
         call = get_submit_command(job, params | {"comment_str": title(job)}, **kwargs)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
+        if launcher := job.resources.get("mpi"):
+            call = call.replace("--export=ALL", f"--export=ALL,{LAUNCHER}={shlex.quote(launcher)}", 1)
         if number := getattr(job, "waits_for", None):
             call += f" --dependency=afterany:{number}"
         return f"{call} --signal=TERM@{_warned(job, site)}" if is_training(job) else call

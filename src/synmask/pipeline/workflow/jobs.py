@@ -169,6 +169,34 @@ class Job:
         """One of the resources that this entry says."""
         return int(getattr(self.config.resources_of(*self.entry), name))
 
+    def gpus(self) -> int:
+        """The GPUs of a training on all its nodes."""
+        return self.resource("gpus") * self.resource("nodes")
+
+    def on_nodes(self) -> dict[str, str | int]:
+        """What a training on several nodes asks Snakemake's SLURM plugin for; empty for others.
+
+        `mpi` starts a worker per GPU (slurm.setup); without `tasks_per_gpu`, the plugin takes `tasks` for it.
+        """
+        if (nodes := self.resource("nodes")) == 1:
+            return {}
+        mpi = f"srun --nodes={nodes} --ntasks={self.gpus()} --gpus-per-task=1 --kill-on-bad-exit=1"
+        mpi += f" --cpus-per-task={self.resource('threads')}"
+        return {"nodes": nodes, "tasks": self.gpus(), "tasks_per_gpu": 0, "mpi": mpi}
+
+    def uneven_gpus(self, rule: str) -> str:
+        """One line on GPUs of a training that cannot share an update evenly; empty if all can."""
+        if (gpus := self.gpus()) < 2:
+            return ""
+        batch = json.loads(getattr(self, TRAININGS[rule].settings)())["training"]["batch"]
+        if (batches := batch["gpus"] * batch["updates"]) % gpus == 0:
+            return ""
+        key = ".".join(self.config.resources_key(*self.entry))
+        return (
+            f"`{key}`: {gpus} GPUs cannot share an update of {batches} batches evenly, so some stay unused: "
+            "ask for fewer, or raise training.batch.gpus (and lower updates or tokens there)"
+        )
+
     def preparing_minutes(self, rule: str) -> int:
         """Minutes of a step that prepares text, by the number of pairs of its corpus."""
         return 3 + self._pairs() // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""])

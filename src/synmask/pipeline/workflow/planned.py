@@ -39,7 +39,16 @@ class Planned:
 
     def inform_terminal(self) -> None:
         """Let the terminal say all this, and suggest targets for one that does not exist."""
-        for name in ("hours", "half_done", "licensed", "reasons", "because", "unrecorded", "is_set_in"):
+        for name in (
+            "hours",
+            "half_done",
+            "licensed",
+            "uneven_gpus",
+            "reasons",
+            "because",
+            "unrecorded",
+            "is_set_in",
+        ):
             setattr(WORKFLOW, name, getattr(self, name))
         WORKFLOW.submitted = partial(slurm.table, self.workflow)
         WORKFLOW.targets = [rule.name for rule in self.workflow.rules if not rule.has_wildcards()]
@@ -61,6 +70,21 @@ class Planned:
     def _begun(self, job: Any) -> tuple[Path, Callable[[], Any]]:
         """The folder of a training, and its stamp once it is asked for."""
         return Path(job.output[0]).parent, partial(self.jobs(job.wildcards).stamp, job.rule.name)
+
+    def uneven_gpus(self) -> str:
+        """Trainings whose GPUs cannot share an update evenly, in one line."""
+        jobs = self._to_run(*TRAININGS)
+        lines = (self.jobs(job.wildcards).uneven_gpus(job.rule.name) for job in jobs)
+        return "; ".join(dict.fromkeys(filter(None, lines)))
+
+    def check_nodes(self) -> None:
+        """Stop before a training on several nodes that cannot start."""
+        if not any(self.jobs(job.wildcards).resource("nodes") > 1 for job in self._to_run(*TRAININGS)):
+            return
+        if not WORKFLOW.on_slurm:
+            sys.exit("resources.nodes: several nodes of one training need SLURM: add --profile slurm")
+        if fault := self.uneven_gpus():
+            sys.exit(fault)
 
     def licensed(self) -> str:
         """Downloads that only the user can get, in one line."""

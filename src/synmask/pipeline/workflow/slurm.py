@@ -64,6 +64,9 @@ RESOURCES = {
     "GPU": "gpus",
     "minute": "runtime",
 }  # unit → key of `resources`
+LAUNCHER = (
+    "SYNMASK_LAUNCHER"  # an environment variable of jobs on several nodes: what starts a worker per GPU
+)
 Name = Annotated[str, matching(r"[\w.,:@+-]+", "a name")]
 
 
@@ -128,7 +131,10 @@ def profile_site() -> Site:
 
 def setup() -> str:
     """The prefix of each step: the site's lines of bash, then Snakemake's own; empty without such."""
-    lines = [line.replace("{", "{{").replace("}", "}}") for line in read_site().setup]  # Snakemake formats it
+    lines = [*read_site().setup]
+    if launcher := os.environ.get(LAUNCHER):
+        lines.append(f'synmask() {{ {launcher} synmask "$@"; }}')
+    lines = [line.replace("{", "{{").replace("}", "}}") for line in lines]  # Snakemake formats it
     return "\n".join([*lines, "set -euo pipefail; "]) if lines else ""
 
 
@@ -169,9 +175,10 @@ def _partition_key(partition: str, site: Site) -> str:
 
 
 def amounts_of(job: Any, site: Site) -> dict[str, Any]:
-    """The resources of a job, by unit."""
+    """The resources of a job on each of its nodes, by unit."""
     cpus = job.resources.get("cpus_per_task") or job.threads
     gpus, memory = job.resources.get("gpu") or 0, job.resources.get("mem_mb")
+    gpus //= job.resources.get("nodes") or 1
     return {"CPU": cpus, "GPU": gpus, "MB": memory, "minute": minutes_of(job, site)}
 
 
@@ -393,7 +400,7 @@ def _table(dag: Any) -> list[str]:
         amounts = zip(*(amounts_of(job, site).values() for job in some), strict=True)
         rows.append((kind, f"{len(some):,}", partitions, *map(_range, amounts)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    hours = sum(minutes_of(job, site) for job in jobs) / 60
+    hours = sum(minutes_of(job, site) * (job.resources.get("nodes") or 1) for job in jobs) / 60
     return [
         "",
         "SLURM would get these jobs; each number is of one job:",

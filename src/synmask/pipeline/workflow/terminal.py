@@ -46,6 +46,7 @@ class WORKFLOW:
     because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
     half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
     unrecorded: Callable[[], str] = staticmethod(str)  # its line on files without a record of their job
+    uneven_gpus: Callable[[], str] = staticmethod(str)  # its line on GPUs that trainings would not use
     licensed: Callable[[], str] = staticmethod(str)  # its line on files that only the user can get
     submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
     # the key of a job's resource, and the file that sets it: of its wildcards and one of `resources`
@@ -277,7 +278,9 @@ def dry_run_lines(counts: Mapping[str, int]) -> Iterator[str]:
 
 def notices() -> Iterator[str]:
     """The lines of a dry run on what to decide, or to do, before the start."""
-    yield from filter(None, (WORKFLOW.half_done(), WORKFLOW.licensed(), WORKFLOW.unrecorded()))
+    yield from filter(
+        None, (WORKFLOW.half_done(), WORKFLOW.uneven_gpus(), WORKFLOW.licensed(), WORKFLOW.unrecorded())
+    )
 
 
 def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
