@@ -368,6 +368,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
         (lambda v: v["experiments"]["paper"].append("sweeps"), "experiments.paper: 'sweeps' is a list itself; name its experiments"),
         (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
+        (lambda v: v["resources"].update(nodes=2), "resources: nodes 2: give `gpus`, those of each node"),
         (lambda v: v.update(targets=["dem"]), "targets.0: unknown experiment 'dem'; did you mean 'demo'?"),
         (lambda v: v.update(mirrors={"multi30": "x"}), "mirrors.multi30: unknown download 'multi30'; did you mean 'multi30k'?"),
         (lambda v: v.pop("systems"), "systems: this key is missing"),

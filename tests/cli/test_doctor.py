@@ -121,6 +121,8 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
 
     good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
     assert findings(3000) == dict.fromkeys(good, "")
+    uneven = "`corpora.demo.resources`: 2 GPUs cannot share an update of 1 batches evenly"
+    assert findings(3000, gpus=2)["GPUs of trainings"].startswith(uneven)
     todo = "no node of main has 900,000 MB, but at most 512,000: change `mem_mb` there"
     assert findings(900000) == dict.fromkeys(good[:3], "") | {good[3]: todo}
     todo = "partition main allows 1,440 minutes, and this job asks for 6,000: change `runtime` there"

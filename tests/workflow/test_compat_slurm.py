@@ -175,6 +175,8 @@ def reported(tmp_path):
 
 def test_a_training_that_saved_is_submitted_again_as_the_same_attempt(reported):
     assert reported("FAILED", f"grammar/seed1: {STOPPED_AND_SAVED}") == (True, [], 1)
+    of_srun = "srun: error: node1: task 0: Exited with exit code 75"
+    assert reported("FAILED", f"grammar/seed1: {STOPPED_AND_SAVED}\n{of_srun}") == (True, [], 1)
     assert reported("FAILED", f"grammar/seed1: {STOPPED_AND_SAVED}", retries=0)[:2] == (
         False,
         ["SLURM job 7: FAILED"],

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from snakemake.iocontainers import Wildcards
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.errors import UserError
@@ -125,6 +126,54 @@ def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_lon
     assert command(job("train", runtime=4), {}) == f"{name}:train -t 4 --signal=TERM@60"
     assert command(job("train", runtime=4320), {}) == f"{name}:train -t 4320 --signal=TERM@300"
     assert command(job(runtime=480), {}) == f"{name}:subwords -t 240"
+
+
+class Given(dict):
+    """Resources as Snakemake has them: keys are attributes, too."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_a_training_on_several_nodes_has_a_worker_per_gpu(monkeypatch, tmp_path):
+    values = read_all(project_files(ROOT))
+    values["corpora"]["demo"]["resources"] |= {"gpus": 2, "nodes": 3, "threads": 4}
+    values["corpora"]["demo"]["training"]["batch"]["gpus"] = 12
+    run = {"corpus": "demo", "source": "de", "target": "en", "system": "grammar", "seed": "1"}
+    jobs = Jobs(load(values))
+    one = jobs(Wildcards(fromdict=run))
+    training = job("train", **one.on_nodes(), gpu=one.gpus(), cpus_per_task=4)
+    training.resources = Given(training.resources)
+    facts = {"run_uuid": "u", "slurm_logfile": "log", "account": "", "partition": "", "workdir": None}
+    command = _named(get_submit_command)(training, facts)
+    launcher = "srun --nodes=3 --ntasks=6 --gpus-per-task=1 --kill-on-bad-exit=1 --cpus-per-task=4"
+    assert f"--export=ALL,SYNMASK_LAUNCHER='{launcher}'" in command
+    assert " --nodes=3 --ntasks=6 --cpus-per-task=4" in command
+    assert slurm.amounts_of(training, Site())["GPU"] == 2  # on each node
+    assert jobs.uneven_gpus([("train", Wildcards(fromdict=run))]) == ""
+    values["corpora"]["demo"]["training"]["batch"]["gpus"] = 2
+    uneven = Jobs(load(values)).uneven_gpus([("train", Wildcards(fromdict=run))] * 2)
+    assert uneven.startswith("`corpora.demo.resources`: 6 GPUs cannot share an update of 2 batches evenly")
+    values["corpora"]["demo"]["resources"] |= {"gpus": 1, "nodes": 1}
+    one = Jobs(load(values))(Wildcards(fromdict=run))
+    assert (one.on_nodes(), one.gpus()) == ({}, 1)
+
+    # in its job, `synmask` is what srun starts
+    monkeypatch.chdir(tmp_path)
+    assert slurm.setup() == ""
+    monkeypatch.setenv("SYNMASK_LAUNCHER", "echo srun -n 6")
+    prefix = slurm.setup().format()
+    done = subprocess.run(
+        ["bash", "-c", f"{prefix} synmask train 'a b'"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "srun -n 6 synmask train a b\n"
+
+
+def test_several_nodes_need_slurm(project):
+    project.config["corpora"]["demo"]["resources"] |= {"gpus": 1, "nodes": 2}
+    assert "2 GPUs cannot share an update of 1 batches" in project.snakemake("-n", "demo").output
+    done = project.snakemake("results/demo/de-en/grammar/seed1/train.json", check=False)
+    assert done.returncode == 1
+    assert "several nodes of one training need SLURM: add --profile slurm" in done.output
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,10 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
     for partition in dict.fromkeys((site.partition, site.gpu_partition)):
         refusal = _sbatch(site, partition, "--test-only", "--wrap", "true")
         yield f"partition {partition}", f"{refusal}; change {slurm.FILE}" if refusal else ""
-    jobs = (Jobs(config)(Values(training.wildcards)) for training in trainings(config, targets))
-    for entry in dict.fromkeys(job.entry for job in jobs):
+    jobs = [(training.rule, Values(training.wildcards)) for training in trainings(config, targets)]
+    if todo := Jobs(config).uneven_gpus(jobs):
+        yield "GPUs of trainings", todo
+    for entry in dict.fromkeys(Jobs(config)(wildcards).entry for _, wildcards in jobs):
         resources = config.resources_of(*entry)
         request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
         partition = site.gpu_partition if resources.gpus else site.partition

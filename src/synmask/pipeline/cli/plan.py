@@ -66,6 +66,9 @@ def plan(
     rows = lines(rows_of(config, targets), gpus)
     for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)
+    jobs = ((training.rule, Values(training.wildcards)) for training in trainings(config, targets))
+    if message := Jobs(config).uneven_gpus(jobs):
+        print(f"WARNING    {message}")
     if message := half_done_trainings(config, targets):
         print(f"half done  {message}")
 

@@ -289,7 +289,8 @@ def _executor(plugin: Any) -> type:
         def _last_line(self, job: Any) -> str:
             """The last line of a training's log, if it has written since it was submitted."""
             lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0)) if is_training(job) else []
-            return lines[-1] if lines else ""
+            own = [line for line in lines if not line.startswith(("srun: ", "slurmstepd"))]
+            return own[-1] if own else ""
 
         def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, list[str]]:
             """Why a job failed; the logs of SLURM to show."""

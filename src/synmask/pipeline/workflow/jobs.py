@@ -88,6 +88,11 @@ class Jobs:
     def __call__(self, wildcards: Wildcards) -> "Job":
         return Job(self, wildcards)
 
+    def uneven_gpus(self, trainings: Iterable[tuple[str, Wildcards]]) -> str:
+        """One line on GPUs that trainings, given as rule and wildcards, would not use; empty without such."""
+        lines = (self(wildcards).uneven_gpus(rule) for rule, wildcards in trainings)
+        return "; ".join(dict.fromkeys(filter(None, lines)))
+
 
 class Job:
     """Parameters and inputs of a job."""

@@ -73,9 +73,8 @@ class Planned:
 
     def uneven_gpus(self) -> str:
         """Trainings whose GPUs cannot share an update evenly, in one line."""
-        jobs = self._to_run(*TRAININGS)
-        lines = (self.jobs(job.wildcards).uneven_gpus(job.rule.name) for job in jobs)
-        return "; ".join(dict.fromkeys(filter(None, lines)))
+        trainings = self._to_run(*TRAININGS)
+        return self.jobs.uneven_gpus((job.rule.name, job.wildcards) for job in trainings)
 
     def check_nodes(self) -> None:
         """Stop before a training on several nodes that cannot start."""
