@@ -74,16 +74,15 @@ class Project:
     """The project's files in a folder of their own; `config` is what its config.yaml holds: all of the configuration.
 
     `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
-    `loaded` is a folder with a file for each `synmask VERB` that ran: its words, and the files of the functions that
-    it entered (recorder/sitecustomize.py).
+    `loaded` is, once `record` was called, a folder with a file for each `synmask VERB` that ran: its words, and the
+    files of the functions that it entered (recorder/sitecustomize.py), which takes as long again as the verb.
     """
 
     warm = None  # for all of them, unless a test gives one its own
 
     def __init__(self, folder):
         self.folder = folder
-        self.loaded = folder.with_name(f"{folder.name}-loaded")
-        self.loaded.mkdir()
+        self.loaded = None
         shutil.copytree(
             ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
@@ -96,6 +95,10 @@ class Project:
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
         self.config["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
 
+    def record(self):
+        self.loaded = self.folder.with_name(f"{self.folder.name}-loaded")
+        self.loaded.mkdir()
+
     def environment(self, warm):
         """The variables of what runs in the project, `warm` or not."""
         places = [self.folder / "src", Path(__file__).with_name("recorder"), os.environ.get("PYTHONPATH")]
@@ -103,7 +106,7 @@ class Project:
             "PYTHONPATH": ":".join(map(str, filter(None, places))),
             "OMP_NUM_THREADS": "1",
         }
-        environment["SYNMASK_LOADED"] = str(self.loaded)
+        environment |= {"SYNMASK_LOADED": str(self.loaded)} if self.loaded else {}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call compiles the project's modules
         folder = self.folder / "bin"  # a test may put programs there that go before all others
         programs = [folder, *([self.warm.folder] if warm else []), Path(sys.executable).parent]
@@ -147,7 +150,7 @@ class Project:
     def synmask(self, *words, stdin=""):
         """Run a verb, which has to succeed, with this stdin, and return its stdout."""
         environment = self.environment(warm=True)
-        del environment["SYNMASK_LOADED"]  # only rules have sources
+        environment.pop("SYNMASK_LOADED", None)  # only rules have sources
         kwargs = {"cwd": self.folder, "env": environment, "input": stdin, "text": True}
         done = subprocess.run(["synmask", *words], capture_output=True, check=False, **kwargs)
         assert done.returncode == 0, done.stderr
@@ -190,6 +193,7 @@ def new_project(tmp_path_factory):
 def built(tmp_path_factory):
     """A project whose demo has run."""
     project = Project(tmp_path_factory.mktemp("built"))
+    project.record()
     project.first = project.snakemake()
     return project
 

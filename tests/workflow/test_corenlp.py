@@ -58,6 +58,7 @@ def parsed(tmp_path_factory):
 @pytest.fixture
 def mine(project, parsed):
     """The project with a lower-cased corpus of one's own, and a Java that parses no sentence twice."""
+    project.record()
     (project.folder / "bin").mkdir()
     java = JAVA.format(python=sys.executable, java=shutil.which("java"), parsed=str(parsed))
     (project.folder / "bin/java").write_text(java)

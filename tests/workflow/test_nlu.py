@@ -17,6 +17,7 @@ TASK = "results/nlu-demo/acceptability"
 def understood(new_project):
     """A project whose nlu-demo has run, with one tiny task."""
     project = new_project("nlu")
+    project.record()
     pretrain = project.config["weights"]["roberta-demo"]["pretrain"]
     pretrain["generate"].update(train=400, valid=40)
     pretrain["merges"] = 80

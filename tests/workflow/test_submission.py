@@ -85,6 +85,7 @@ def archives(folder, tasks):
 @pytest.fixture
 def glue(project):
     """A project with tiny archives of GLUE, and two seeds."""
+    project.record()
     entry = project.config["benchmarks"]["glue"]
     for name, task in entry["tasks"].items():
         sizes(name, task)
