@@ -275,6 +275,44 @@ def drawn(corpus, all_settings):
 
 
 @pytest.fixture(scope="session")
+def with_pieces(all_settings, tmp_path_factory):
+    """Write a model file with drawn parameters whose sub-words are sentencepiece's, by the tokenisers of de and en."""
+    import torch
+
+    from synmask.pipeline.config.sections import SentencePiece
+    from synmask.pipeline.files import write_lines
+    from synmask.pipeline.text.tokenise import tokenise
+    from synmask.pipeline.training.binarise import read_dictionary
+    from synmask.pipeline.training.spm import write_pieces
+    from synmask.pipeline.translation.model_file import save_model
+    from synmask.pipeline.translation.task import GuidedTranslation
+
+    def make(path, **tokenisers):
+        folder, rng = tmp_path_factory.mktemp("pieces"), random.Random(1)
+        lines = [" ".join("".join(rng.choices("abcdefghij", k=3)) for _ in range(5)) for _ in range(200)]
+        for name in ("clean/train", "tokens/valid", "tokens/test"):
+            for language, tokeniser in tokenisers.items():
+                write_lines(folder / f"{name}.{language}", tokenise(lines, language, tokeniser=tokeniser))
+        used = (tokenisers["de"], tokenisers["en"])
+        settings = SentencePiece(vocab_size=60)
+        write_pieces(
+            input=folder, output=folder, source="de", target="en", settings=settings, tokenisers=used
+        )
+        text = ModelText(
+            source="de", target="en", tokeniser=tokenisers, vocabulary=None,
+            codes=(folder / "bpe/codes").read_text().strip(),
+        )  # fmt: skip
+        settings = typed(all_settings["plain"])
+        torch.manual_seed(1)
+        words = [read_dictionary(folder / f"bin/dict.{language}.txt") for language in ("de", "en")]
+        model = GuidedTranslation(*words, settings).build_model()
+        save_model(path, model.state_dict(), folder / "bin", text, settings)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def small_roberta(tmp_path_factory):
     """Make a weights folder: a random RoBERTa of a shape, with a BPE learned from some lines.
 

@@ -10,7 +10,7 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Text
+from synmask.pipeline.config.sections import Corpus, SentencePiece, Text
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.guidance import Guidance
@@ -340,6 +340,11 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mekab"), "corpora.aspec.text.tokeniser"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec: text.tokeniser: mecab is for ja, not for zh"),
         (lambda v: v["corpora"]["multi30k"]["text"].update(tokeniser="icu"), "text.tokeniser: icu is for scripts without spaces, not for de; give moses"),
+        (lambda v: v["corpora"]["nc11"]["text"].update(tokeniser={"de": "moses", "en": "sentencepiece"}), "text.tokeniser: sentencepiece makes no words, over which this corpus has trees; give another, and beside it `sentencepiece: {}`"),
+        (lambda v: v["corpora"]["demo"].update(text={"tokeniser": "sentencepiece"}), "corpora.demo: text.tokeniser: sentencepiece makes no words, over which"),
+        (lambda v: v["corpora"]["multi30k-small"].update(sentencepiece={}), "system 'st-nmt' reads templates, which are made of BPE; corpus 'multi30k-small' has sentencepiece, leave it out"),
+        (lambda v: v["corpora"]["nc11"].update(sentencepiece={"vocab_sizes": 5}), "corpora.nc11.sentencepiece.vocab_sizes: unknown key 'vocab_sizes'; did you mean 'vocab_size'?"),
+        (lambda v: v["corpora"]["nc11"].update(sentencepiece={"character_coverage": 0.9}), "corpora.nc11.sentencepiece.character_coverage"),
         (lambda v: v["benchmarks"]["glue"]["tasks"].update(wnli=v["benchmarks"]["glue"]["tasks"]["rte"]), "benchmarks.glue.tasks.wnli: unknown task 'wnli'"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].update(valid=3), "benchmarks.glue.tasks.rte.rows.valid"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"].update(lrr=3), "benchmarks.glue.tasks.rte.lrr: unknown key 'lrr'; did you mean 'lr'?"),
@@ -598,3 +603,16 @@ def test_a_guide_of_translation_guides_no_roberta(guide):
     for guide, options in (("sla", {}), ("grammar", {"bpe": "none"}), ("none", {})):
         settings["system"] |= {"guide": guide, "options": options}
         FinetuningSettings.model_validate(settings)
+
+
+def test_sentencepiece_takes_text_as_it_is_by_characters_where_no_spaces_part_words():
+    files = dict.fromkeys(("train", "valid", "test"), "x.{language}")
+    raw = Corpus(languages=["th", "he"], files=files, text={"tokeniser": "sentencepiece"})
+    assert (raw.text.tokeniser, raw.sentencepiece) == ({"th": "char", "he": "none"}, SentencePiece())
+    mixed = {"tokeniser": {"de": "sentencepiece", "en": "moses"}}
+    corpus = Corpus(languages=["de", "en"], files=files, text=mixed, sentencepiece={"vocab_size": 500})
+    assert corpus.text.tokeniser == {"de": "none", "en": "moses"}
+    assert (corpus.sentencepiece.vocab_size, corpus.bpe.merges) == (500, 500)
+    words = Corpus(languages=["de", "en"], files=files, trees="corenlp", sentencepiece={})
+    assert words.text.tokeniser == "moses"
+    assert Corpus(languages=["de", "en"], files=files).sentencepiece is None

@@ -67,6 +67,7 @@ demo-corpus --output OUT/raw --settings @corpus
 text --name demo --source de --target en --splits train valid test --source-in IN/raw/train.de IN/raw/valid.de IN/raw/test.de --target-in IN/raw/train.en IN/raw/valid.en IN/raw/test.en --output OUT/. --settings @prepared --pairs @sizes
 tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
 subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
+sentencepiece --input IN/. --source de --target en --settings '{"vocab_size":80}' --tokenisers none none --output OUT/pieces
 apply-bpe --input IN/tokens/valid.de --output OUT/valid.bpe --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0 --most 1023
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --input IN/. --source de --target en --train-trees IN/raw/train.en.trees --valid-trees IN/raw/valid.en.trees --settings @cut --output OUT/templates

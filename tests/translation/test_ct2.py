@@ -2,6 +2,7 @@
 
 import pytest
 from ctranslate2 import Translator
+from sentencepiece import SentencePieceProcessor
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.errors import UserError
@@ -31,6 +32,20 @@ def test_its_engine_computes_our_probabilities(drawn, tmp_path):
     assert len(engine.translate_batch(pieces)) == len(pieces)
     assert (tmp_path / "out/codes.bpe").read_text().startswith("#version: 0.2")
     assert "library_name: ctranslate2" in (tmp_path / "out/README.md").read_text()
+
+
+def test_vocabularies_of_pieces_have_the_library_s_names(with_pieces, tmp_path):
+    model = Model(with_pieces(tmp_path / "average.pt", de="none", en="none"))
+    export_ctranslate2(model.path, tmp_path / "out")
+    sides = [
+        SentencePieceProcessor(model_file=str(tmp_path / f"out/{side}.spm")) for side in ("source", "target")
+    ]
+    found = Translator(str(tmp_path / "out")).score_batch(
+        *(side.encode(lines, out_type=str) for side, lines in zip(sides, (LINES, LINES[::-1]), strict=True))
+    )
+    expected = model.score(LINES, LINES[::-1])
+    assert [sum(result.log_probs) for result in found] == pytest.approx(expected, abs=1e-3)
+    assert "SentencePieceProcessor" in (tmp_path / "out/README.md").read_text()
 
 
 def test_a_guided_model_is_refused(models, tmp_path):

@@ -1,5 +1,6 @@
 """Exported translation models, loaded by transformers."""
 
+import random
 import re
 import sys
 from pathlib import Path
@@ -65,7 +66,7 @@ def batch(rows):
 
 def test_logits_and_translations_are_the_same(varied, exported):
     model, task, text = load_model(varied)
-    *_, split = prepared(LINES, text, splitter_of(text), no_jars)
+    *_, split = prepared(LINES, text, splitter_of(text, text.source), no_jars)
     sources, found = encoded(split, 1024, task.src_dict), {}
     search = BeamSearch([model], task.tgt_dict, Decoding())
     for results in searched(model, search, task.sources(sources), 4000):
@@ -106,7 +107,7 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
     torch.save(saved, tmp_path / "average.pt")
     theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
     _, task, text = load_model(tmp_path / "average.pt")
-    *_, split = prepared([*LINES, *RAW], text, splitter_of(text), no_jars)
+    *_, split = prepared([*LINES, *RAW], text, splitter_of(text, text.source), no_jars)
     assert theirs([*LINES, *RAW])["input_ids"] == [
         ids.tolist() for ids in encoded(split, 1024, task.src_dict)
     ]
@@ -115,6 +116,25 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
         assert theirs.tokenize(line) == marked
     ids = [task.tgt_dict.index(piece) for piece in ("jj", "g@@", "h@@", "i", "e@@", "f", "a", "</s>")]
     assert theirs.decode(ids, skip_special_tokens=True) == "jj ghi ef a"
+
+
+@pytest.mark.parametrize(("source", "target"), [("char", "none"), ("moses", "char")])
+def test_the_tokenizer_has_sentencepiece_s_pieces(with_pieces, tokenizer, tmp_path, source, target):
+    path = with_pieces(tmp_path / "average.pt", de=source, en=target)
+    theirs = tokenizer(export(path, tmp_path / "out"))
+    _, task, text = load_model(path)
+    rng = random.Random(1)
+    lines = [
+        " ".join(rng.choices("abcdefghij", k=9)).replace(" ", rng.choice(["", " ", "  "])) for _ in range(990)
+    ]
+    lines += [*LINES, *RAW, "▁ a▁b ▁"]
+    *_, split = prepared(lines, text, splitter_of(text, text.source), no_jars)
+    assert theirs(lines)["input_ids"] == [ids.tolist() for ids in encoded(split, 1024, task.src_dict)]
+    plain = [" ".join(line.split()) for line in lines[:990]]
+    labels = theirs(text_target=plain)["input_ids"]
+    assert [theirs.decode(ids, skip_special_tokens=True) for ids in labels] == plain
+    theirs.save_pretrained(tmp_path / "again")
+    assert tokenizer(tmp_path / "again")(lines)["input_ids"] == theirs(lines)["input_ids"]
 
 
 def test_the_tokenizer_has_the_rules_of_its_languages(varied, tokenizer, tmp_path):
@@ -139,7 +159,7 @@ def test_translations_become_labels_and_one_step_of_fine_tuning_lowers_their_los
     folder = export(tmp_path / "average.pt", tmp_path / "out")
     theirs = tokenizer(folder)
     model, task, text = load_model(tmp_path / "average.pt")
-    *_, split = prepared(LINES, text, splitter_of(text), no_jars)
+    *_, split = prepared(LINES, text, splitter_of(text, text.source), no_jars)
     sources, targets = (encoded(split, 1024, one) for one in (task.src_dict, task.tgt_dict))
     assert any(one.tolist() != other.tolist() for one, other in zip(sources, targets, strict=True))
     made = theirs(LINES, text_target=LINES)

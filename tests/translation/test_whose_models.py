@@ -1,13 +1,16 @@
 """The steps of a run refuse the model of another one, whichever file was copied."""
 
+import base64
 import json
 import shutil
 
 import pytest
 
 from synmask.pipeline.cli import main
+from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.files import read_object, write_json
+from synmask.pipeline.training.spm import _trained
 from synmask.pipeline.translation.model_file import load_model
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
@@ -43,6 +46,25 @@ def copied(project):
     """A copy of the run's folder with the name of another seed."""
     run, _ = project
     return shutil.copytree(run, run.with_name("seed2"))
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ("a b c", "codes: not a list of BPE merges; remove it and learn it again"),
+        ("{}", "codes: no sentencepiece model of de ('sentencepiece'); remove it"),
+        ("a model", "codes: a model of another corpus: it lacks 'a' of "),
+    ],
+)
+def test_codes_of_another_corpus_are_refused(project, codes, message, capsys, tmp_path):
+    run, average = project
+    if codes == "a model":
+        model = base64.b64encode(_trained(["xyz xy yz"] * 9, "x", SentencePiece(vocab_size=6))).decode()
+        codes = json.dumps({"sentencepiece": {"de": model, "en": model}})
+    (tmp_path / "codes").write_text(codes)
+    with pytest.raises(SystemExit):
+        average(run)
+    assert message in capsys.readouterr().err
 
 
 def as_seed_2(run):

@@ -1,4 +1,4 @@
-"""The whole workflow on raw text without spaces, with the tokeniser that its script takes."""
+"""The whole workflow on raw text without spaces: with the tokeniser that its script takes, and by sentencepiece."""
 
 import random
 import re
@@ -13,17 +13,21 @@ ENGLISH = (
 
 def test_raw_japanese_becomes_a_table_and_a_page(project):
     config = project.config
-    config["corpora"]["mine"] = {
+    corpus = {
         "based_on": "demo",
         "languages": ["ja", "en"],
         "files": {split: f"mine/{split}.{{language}}" for split in ("train", "valid", "test")},
         "text": {"max_ratio": 6},
         "bpe": {"merges": 30},
+        "training": {"max_epochs": 1, "average": 1},
     }
-    config["corpora"]["mine"]["training"] = {"max_epochs": 1, "average": 1}
-    mine = {"title": "Mine", "corpus": "mine", "directions": ["ja-en"], "systems": ["transformer", "grammar"]}
-    config["experiments"] = {"mine": mine | {"seeds": [1]}}
-    config["tables"], config["targets"] = {}, ["mine"]
+    pieces = {"text": {"max_ratio": 6, "tokeniser": "sentencepiece"}, "sentencepiece": {"vocab_size": 50}}
+    config["corpora"] |= {"words": corpus, "pieces": corpus | pieces}
+    config["experiments"] = {
+        name: {"title": name, "corpus": name, "directions": ["ja-en"], "systems": [system], "seeds": [1]}
+        for name, system in (("words", "transformer"), ("pieces", "grammar"))
+    }
+    config["tables"], config["targets"] = {}, ["words", "pieces"]
     (project.folder / "mine").mkdir()
     rng = random.Random(1)
     for split, count in (("train", 120), ("valid", 12), ("test", 12)):
@@ -33,10 +37,14 @@ def test_raw_japanese_becomes_a_table_and_a_page(project):
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     project.snakemake()
     results = project.folder / "results"
-    tokens = (results / "mine/ja-en/tokens/test.ja").read_text(encoding="utf-8").splitlines()
+    tokens = (results / "words/ja-en/tokens/test.ja").read_text(encoding="utf-8").splitlines()
     assert all(4 <= len(line.split()) <= 8 for line in tokens)
-    assert "Grammar" in (results / "tables/mine.md").read_text(encoding="utf-8")
+    assert "Grammar" in (results / "tables/pieces.md").read_text(encoding="utf-8")
     assert (results / "report.html").exists()
-    model = "results/mine/ja-en/grammar/seed1/average.pt"
-    tree = project.synmask("parse", "--model", model, stdin="医者は海を見る。\n")
-    assert re.findall(r"([^() ]+)\)", tree) == ["医者", "は", "海", "を", "見る", "。"]
+    model = "results/pieces/ja-en/grammar/seed1/average.pt"
+    sources = (project.folder / "mine/test.ja").read_text(encoding="utf-8")
+    trees = project.synmask("parse", "--model", model, stdin=sources).splitlines()
+    pieces = (results / "pieces/ja-en/spelled/test.ja").read_text(encoding="utf-8").splitlines()
+    assert [re.findall(r"([^() ]+)\)", tree) for tree in trees] == [line.split() for line in pieces]
+    hypotheses = (results / "pieces/ja-en/grammar/seed1/hypothesis.test.txt").read_text(encoding="utf-8")
+    assert project.synmask("translate", "--model", model, stdin=sources) == hypotheses

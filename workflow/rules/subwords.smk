@@ -1,4 +1,4 @@
-# Clean training pairs → a joint BPE, text in sub-words, fairseq's binary data; parses → sub-words' annotations.
+# Clean training pairs → sub-words (a joint BPE, or sentencepiece), fairseq's binary data; parses → sub-words' annotations.
 
 BINARY = [
     *expand(
@@ -10,6 +10,7 @@ BINARY = [
     ),
     *each("dict.{side}.txt", side=SIDES),
 ]
+WITH_PIECES = CONFIG.entries_with("corpora", "sentencepiece")
 
 
 rule subwords:
@@ -23,6 +24,8 @@ rule subwords:
         codes=PAIR / "bpe/codes",
     log:
         PAIR / "logs/subwords.{source}-{target}.log",
+    wildcard_constraints:
+        corpus=any_of(name for name in CONFIG.corpora if name not in WITH_PIECES),
     group:
         "text"
     threads: resource("threads")
@@ -39,10 +42,42 @@ rule subwords:
         " --output {params.folder:q} --threads {threads} 2> {log:q}"
 
 
+rule sentencepiece:
+    input:
+        train=rules.subwords.input.train,
+        others=rules.subwords.input.others,
+    output:
+        each(PAIR / "bpe/{split}.{side}", split=SPLITS, side=SIDES),
+        each(PAIR / "bpe/vocabulary.{side}", side=SIDES),
+        each(PAIR / "spelled/{split}.{source}", split=SPLITS),
+        data=each(PAIR / "bin/{name}", name=BINARY),
+        codes=PAIR / "bpe/codes",
+    log:
+        PAIR / "logs/sentencepiece.{source}-{target}.log",
+    wildcard_constraints:
+        corpus=any_of(WITH_PIECES),
+    group:
+        "text"
+    threads: resource("threads")
+    resources:
+        **preparing("sentencepiece"),
+    params:
+        code=code("sentencepiece"),
+        settings=lambda w: run(w).section("sentencepiece"),
+        tokenisers=lambda w: as_options(
+            tokenisers=[*map(run(w).corpus.text.tokeniser_of, (w.source, w.target))]
+        ),
+        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
+    shell:
+        "synmask sentencepiece --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
+        " --settings {params.settings:q} {params.tokenisers}"
+        " --output {params.folder:q} --threads {threads} 2> {log:q}"
+
+
 rule annotate:
     input:
         unpack(lambda w: JOBS.data.parses(w.corpus, w.split, w.source)),
-        subwords=PAIR / "bpe/{split}.{source}",
+        subwords=lambda w: run(w).in_subwords(),
         kept=lambda w: run(w).kept_lines(),
     output:
         annotations=PAIR / "bin/syntax.{split}.{source}.npy",

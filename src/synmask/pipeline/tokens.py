@@ -34,5 +34,5 @@ class ModelText(Tokens):
 
     source: base.Language
     target: base.Language
-    codes: str  # the contents of the file of BPE codes
+    codes: str  # the contents of the file of BPE codes, or of sentencepiece's models
     vocabulary: list[str] | None  # the allowed sub-words; None: all

@@ -48,7 +48,8 @@ def settings(
     if not places:
         print(as_json(run))
         return
-    shown = flat({"text": entry.text.plain(), "bpe": entry.bpe.plain(), **run.plain()})
+    pieces = "sentencepiece" if entry.sentencepiece else "bpe"
+    shown = flat({"text": entry.text.plain(), pieces: getattr(entry, pieces).plain(), **run.plain()})
     rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in shown.items()]
     name_width, value_width = (max(map(len, column)) for column in zip(*rows, strict=True))
     values = inherit(values)

@@ -182,6 +182,7 @@ FileName = Annotated[
 ]
 Checksum = Annotated[str, matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f")]
 Tokeniser = Literal["moses", "icu", "mecab", "char", "corenlp", "juman", "stanford", "none"]
+TextTokeniser = Literal[Tokeniser, "sentencepiece"]  # of raw text, which takes one of the others (`Corpus`)
 ONLY = {"stanford": "zh", "juman": "ja", "mecab": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 EXTERNAL = (*WITH_JARS, "juman")  # tokenisers that are external programs

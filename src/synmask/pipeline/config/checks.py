@@ -118,6 +118,9 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, name: str
             there = not reader or DataFiles(config).parses(corpus, "train", language)
             lacks = f"corpus {corpus!r} has {lacking} of {language}, leave it out"
             _require(there, path, f"system {name!r} reads {what}; {lacks}")
+        what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
+        pieces = system.templated and config.corpora[corpus].sentencepiece
+        _require(not pieces, path, f"system {name!r} {what}")
 
 
 def _fault_of_run(error: ValidationError, path: tuple, config: Config, corpus: str, system: str) -> Fault:

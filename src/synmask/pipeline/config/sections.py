@@ -37,6 +37,10 @@ class Lengths(base.Section):
 class Text(Tokens, Lengths):
     """From raw text to tokens, and which training pairs are kept: without tokens above 1000 characters."""
 
+    tokeniser: base.TextTokeniser | dict[base.Language, base.TextTokeniser] | None = key(
+        "of all languages, or of each (docs/corpora.md); default: by the language's script", None
+    )
+
 
 Layers = Annotated[int, Field(gt=0, le=1000), base.NUMBER]
 # fairseq's positions need 4
@@ -49,6 +53,18 @@ class Bpe(base.Section):
 
     merges: Merges = key("operations of the joint BPE", 10000)
     vocabulary_threshold: base.Natural = key("sub-words that are rarer are split again", 0)
+
+
+class SentencePiece(base.Section):
+    """Sub-words by sentencepiece, not by BPE. Keys and defaults are the library's, but for `shared`."""
+
+    vocab_size: Merges = key("pieces of a model", 8000)
+    model_type: Literal["unigram", "bpe"] = key("how they are learned", "unigram")
+    character_coverage: Annotated[float, Field(ge=0.98, le=1), base.NUMBER] = key(
+        "share of the text's characters that the pieces cover; others are unknown", 0.9995
+    )
+    byte_fallback: bool = key("write these as bytes instead", False)
+    shared: bool = key("one model for both languages; false: one for each", True)
 
 
 class Sizes(base.Section):
@@ -274,6 +290,7 @@ class Corpus(base.Section):
     sentence: base.Count | None = key("the validation sentence to draw; default: one of 8 to 14 words", None)
     text: Text = key("from raw text to tokens", Text)
     bpe: Bpe = key("sub-words", Bpe)
+    sentencepiece: SentencePiece | None = key("sub-words by this library instead; {}: its defaults", None)
     model: Model = key("the sizes of all systems", Model)
     options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = key(
         "a guide's options on this corpus, by system and direction, over those of the system", {}
@@ -288,11 +305,13 @@ class Corpus(base.Section):
     def _names_its_tokenisers(self) -> "Corpus":
         """Steps get the tokenisers by name: a default that changes must run them again."""
         if self.text.tokeniser is None:
-            chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
-            same = len({*chosen.values()}) == 1
-            tokeniser = chosen[self.languages[0]] if same else chosen
-            self.__dict__["text"] = self.text.model_copy(update={"tokeniser": tokeniser})
+            self._take_tokenisers({language: self.text.tokeniser_of(language) for language in self.languages})
         return self
+
+    def _take_tokenisers(self, chosen: dict[str, str]) -> None:
+        same = len({*chosen.values()}) == 1
+        tokeniser = chosen[self.languages[0]] if same else chosen
+        self.__dict__["text"] = self.text.model_copy(update={"tokeniser": tokeniser})
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
@@ -312,6 +331,7 @@ class Corpus(base.Section):
             if name == "icu" and script(language) not in WITHOUT_SPACES:
                 what = f"icu is for scripts without spaces, not for {language}"
                 raise ValueError(f"text.tokeniser: {what}; give {default_tokeniser(language)[0]}")
+        self._takes_pieces()
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
             raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
         if self.generate is not None and self.trees:
@@ -320,6 +340,22 @@ class Corpus(base.Section):
             if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
                 raise ValueError(f"pairs.{split}: {pairs[0]} is above {pairs[1]}; give [least, most]")
         return self
+
+    def _takes_pieces(self) -> None:
+        """`tokeniser: sentencepiece` takes the text as it is, by characters where no spaces part words; its
+        pieces join these."""
+        chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
+        if raw := [language for language, name in chosen.items() if name == "sentencepiece"]:
+            if self.trees == "corenlp" or self.generate:
+                what = "sentencepiece makes no words, over which this corpus has trees"
+                raise ValueError(f"text.tokeniser: {what}; give another, and beside it `sentencepiece: {{}}`")
+            unspaced = {language for language in raw if script(language) in WITHOUT_SPACES}
+            self._take_tokenisers(
+                chosen | {language: "char" if language in unspaced else "none" for language in raw}
+            )
+            self.__dict__["sentencepiece"] = self.sentencepiece or SentencePiece()
+        if self.sentencepiece:  # where sizes are estimated
+            self.__dict__["bpe"] = Bpe(merges=self.sentencepiece.vocab_size)
 
     @model_validator(mode="after")
     def _all_files(self) -> "Corpus":

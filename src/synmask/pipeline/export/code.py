@@ -16,6 +16,7 @@ from synmask.pipeline.files import all_writing
 from synmask.pipeline.guidance import Guidance
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
+OF_PIECES = Path(__file__).with_name("tokenization_pieces.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)
 # The imports of the files for transformers, and those of a copy instead.
 OWN = (

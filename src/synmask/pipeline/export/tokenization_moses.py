@@ -28,11 +28,13 @@ class MosesTokenizer(FSMTTokenizer):
         self.reads_target = False
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
+        return super()._tokenize(self.moses_tokens(text), bypass_tokenizer=True)
+
+    def moses_tokens(self, text: str) -> str:
         lang = self.tgt_lang if self.reads_target else self.src_lang
         if lang not in self.cache_moses_tokenizer:
             self.cache_moses_tokenizer[lang] = Tokenizer(lang)
-        tokens = self.cache_moses_tokenizer[lang].tokenize(text, return_str=True)
-        return super()._tokenize(tokens, bypass_tokenizer=True)
+        return self.cache_moses_tokenizer[lang].tokenize(text, return_str=True)
 
     @cached_property
     def target_ids(self) -> dict[str, int]:

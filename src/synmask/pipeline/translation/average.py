@@ -17,12 +17,14 @@ from synmask.pipeline.languages import sides
 from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.stamps import Training
-from synmask.pipeline.text.bpe import frequent, splitter_of
+from synmask.pipeline.text.bpe import frequent
+from synmask.pipeline.text.reserved import RESERVED
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, retire, trained
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.torch_files import load
 from synmask.pipeline.translation.model_file import save_model
+from synmask.pipeline.translation.raw_text import has_pieces, splitter_of
 
 
 def average_run(
@@ -53,7 +55,6 @@ def average_run(
     """
     if not keep_checkpoints and output.exists() and not output.is_file():
         raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
-    splitter_of(codes)
     kwargs = {"lowercase": lowercase, "codes": "\n".join(read_lines(codes)), "vocabulary": None}
     if vocabulary_threshold:
         kwargs["vocabulary"] = sorted(frequent(vocabulary, vocabulary_threshold))
@@ -62,6 +63,8 @@ def average_run(
         source, target = sides(record["direction"])
         tokeniser = {source: tokenisers[0], target: tokenisers[1]}
         text = ModelText(tokeniser=tokeniser, source=source, target=target, **kwargs)
+        for language in (source, target):
+            _check_codes(codes, text, language, data / f"dict.{language}.txt")
         if (stamp := checkpoints / "stamp.json").exists():
             digest = training_digest(read_object(stamp))
             check_training(run / "train.json", record["training"], stamp, digest)
@@ -70,6 +73,19 @@ def average_run(
         save_model(output, state, data, text, settings, template_model, record)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
+
+
+def _check_codes(path: Path, text: ModelText, language: str, dictionary: Path) -> None:
+    """Check that codes are of some kind, and sentencepiece's model those of the dictionary's sub-words."""
+    try:
+        splitter = splitter_of(text, language)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; remove it and learn it again") from None
+    if has_pieces(text):
+        symbols = {line.rpartition(" ")[0] for line in read_lines(dictionary)} - splitter.symbols.keys()
+        if foreign := sorted(symbol for symbol in symbols if not RESERVED.fullmatch(symbol)):
+            what = f"a model of another corpus: it lacks {foreign[0]!r} of {dictionary}"
+            raise UserError(f"{path}: {what}; make their folders again")
 
 
 def _settings(run: Path, values: Any) -> RunSettings:

@@ -11,6 +11,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
 from synmask.pipeline.translation.model_file import read_model, ready
+from synmask.pipeline.translation.raw_text import has_pieces, models_of, splitter_of
 
 USAGE = """from ctranslate2 import Translator
 
@@ -19,11 +20,22 @@ options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min
 found = Translator("exported").translate_batch(sentences, **options)
 print(" ".join(found[0].hypotheses[0]).replace("@@ ", ""))
 """
+USAGE_OF_PIECES = """from ctranslate2 import Translator
+from sentencepiece import SentencePieceProcessor
+
+source, target = (SentencePieceProcessor(model_file=f"exported/{side}.spm") for side in ("source", "target"))
+sentences = source.encode(["a sentence of the source language"], out_type=str)
+options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min_decoding_length": 1}
+found = Translator("exported").translate_batch(sentences, **options)
+print(target.decode(found[0].hypotheses[0]))
+"""
 LIMITS = ["Text must come tokenised, as for training, and split by subword-nmt with codes.bpe."]
 
 
 def export_ctranslate2(path: Path, folder: Path) -> None:
-    """Write a model file of `average` as a CTranslate2 model in float32, with its BPE codes and a card.
+    """Write a model file of `average` as a CTranslate2 model in float32, with its codes and a card.
+
+    Vocabularies of sentencepiece's pieces have its names of them.
 
     Raises:
         UserError: it is no model file, or syntax guides the model's attention.
@@ -39,17 +51,27 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     spec = TransformerSpec.from_config(layers, sizes.heads, pre_norm=False, activation=Activation.RELU)
     set_transformer_encoder(spec.encoder, model.encoder)
     set_transformer_decoder(spec.decoder, model.decoder)
-    spec.register_source_vocabulary(list(task.src_dict.symbols))
-    spec.register_target_vocabulary(list(task.tgt_dict.symbols))
+    names, usage, limits = [{}, {}], USAGE, LIMITS
+    codes: dict[str, str | bytes] = {"codes.bpe": text.codes}
+    if has_pieces(text):
+        names = [splitter_of(text, language).symbols for language in (text.source, text.target)]
+        codes, usage = models_of(text), USAGE_OF_PIECES
+        tokenisers = map(text.tokeniser_of, (text.source, text.target))
+        raw = {*tokenisers} <= {"none", "char"}
+        limits = [
+            "Text must come with single spaces." if raw else "Text must come tokenised, as for training."
+        ]
+    spec.register_source_vocabulary([names[0].get(symbol, symbol) for symbol in task.src_dict.symbols])
+    spec.register_target_vocabulary([names[1].get(symbol, symbol) for symbol in task.tgt_dict.symbols])
     spec.config.decoder_start_token = spec.config.eos_token
     spec.config.add_source_eos = True
     spec.validate()
     spec.optimize()
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
     header |= {"library_name": "ctranslate2"}
-    card = model_card(path, header, system, USAGE, LIMITS, saved.get("run", {}))
+    card = model_card(path, header, system, usage, limits, saved.get("run", {}))
     files: dict[str, str | bytes] = {"README.md": card}
     with TemporaryDirectory() as folder_path:
         spec.save(folder_path)
         files |= {path.name: path.read_bytes() for path in Path(folder_path).iterdir()}
-    write_folder(folder, files | {"codes.bpe": text.codes})
+    write_folder(folder, files | codes)

@@ -16,13 +16,13 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.record import check_model, record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
-from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.training.torch_files import load
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, encoded
 from synmask.pipeline.translation.model_file import Loaded, read_model, ready
+from synmask.pipeline.translation.raw_text import restored
 from synmask.pipeline.translation.st_nmt import read_templates
 
 DECODING = Decoding()
@@ -88,9 +88,7 @@ def decode_files(
             pairs = task.sources(sentences, rows, template_ids)
             hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
             seconds = time.perf_counter() - started
-            words = [join_subwords(line) for line in hypotheses]
-            sides = words, detokenise(words, text.target, text.tokeniser_of(text.target))
-            contents = ["".join(f"{line}\n" for line in lines) for lines in sides]
+            contents = ["".join(f"{line}\n" for line in lines) for lines in restored(hypotheses, text)]
             if reference:
                 pairs, table = task.sources(sentences, rows, template_ids, forced), io.StringIO()
                 values = log_probabilities(transformer, pairs, settings.max_tokens)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import TOKENIZER, guided, with_imports, write_folder
+from synmask.pipeline.export.code import OF_PIECES, TOKENIZER, guided, with_imports, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.languages import code_among
@@ -24,9 +24,10 @@ from synmask.pipeline.text.moses import ABBREVIATIONS
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.model_file import read_model, ready
+from synmask.pipeline.translation.raw_text import has_pieces, models_of
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
-USAGE = """# pip install torch transformers sacremoses
+USAGE = """# pip install torch transformers sacremoses{}
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("exported", trust_remote_code=True)
@@ -66,7 +67,8 @@ def export_translation(path: Path, folder: Path) -> str | None:
         "vocab-tgt.json": _vocabulary(task.tgt_dict),
     }
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
-    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system), saved.get("run", {}))
+    usage = USAGE.format(" sentencepiece" if has_pieces(text) else "")
+    files["README.md"] = model_card(path, header, system, usage, _limits(model, system), saved.get("run", {}))
     missing = _why_not_tokenized(text)
     if missing is None:
         files |= _tokenizer(text, languages, system.left_pad_source)
@@ -167,28 +169,35 @@ def _vocabulary(dictionary: Dictionary) -> str:
 
 
 def _why_not_tokenized(text: ModelText) -> str | None:
-    """Why FSMT's tokenizer cannot split text by these text settings; None if it can."""
+    """Why no tokenizer can split text by these text settings; None if one can."""
+    known = ("moses", "none", "char") if has_pieces(text) else ("moses",)
     for side, language in (("source", text.source), ("target", text.target)):
-        if (used := text.tokeniser_of(language)) != "moses":
+        if (used := text.tokeniser_of(language)) not in known:
             return f"its {side} is tokenised by {used!r}, FSMT's tokenizer has Moses alone"
     if text.vocabulary is not None:
         return "its sub-words have a vocabulary_threshold, which FSMT's tokenizer has not"
     return None
 
 
-def _tokenizer(text: ModelText, languages: list[str], left_pads: bool) -> dict[str, str]:
+def _tokenizer(text: ModelText, languages: list[str], left_pads: bool) -> dict[str, str | bytes]:
+    files: dict[str, str | bytes] = {}
+    code, name, more = TOKENIZER, "MosesTokenizer", {}
     merges = [line for line in text.codes.split("\n") if line and not line.startswith("#version")]
+    if has_pieces(text):
+        files, merges = models_of(text), []
+        code, name = OF_PIECES, "PiecesTokenizer"
+        more = {"tokenisers": [*map(text.tokeniser_of, (text.source, text.target))]}
     config = {
         "tokenizer_class": "FSMTTokenizer",
-        "auto_map": {"AutoTokenizer": [f"{TOKENIZER.stem}.MosesTokenizer", None]},
+        "auto_map": {"AutoTokenizer": [f"{code.stem}.{name}", None]},
         "langs": languages,
         "do_lower_case": text.lowercase,
         "model_max_length": 1024,
         "padding_side": "left" if left_pads else "right",
         "split_special_tokens": True,  # "<s>" in a text is text
     }
-    return {
+    return files | {
         "merges.txt": "".join(f"{merge}\n" for merge in merges),
-        "tokenizer_config.json": json_text(config),
-        **with_imports(TOKENIZER.stem, TOKENIZER.read_text(encoding="utf-8")),
+        "tokenizer_config.json": json_text(config | more),
+        **with_imports(code.stem, code.read_text(encoding="utf-8")),
     }

@@ -15,6 +15,7 @@ from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.model_file import Loaded
 from synmask.pipeline.translation.parse import parsed
+from synmask.pipeline.translation.raw_text import splitter_of
 from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
 
 
@@ -114,7 +115,7 @@ class Model:
         if text.vocabulary is not None or task.template_dictionary is not None:
             raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
         kwargs = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
-        split = [self._translator.splitter(line) for line in tokenise(references, text.target, **kwargs)]
+        split = map(splitter_of(text, text.target), tokenise(references, text.target, **kwargs))
         expected = encoded(split, model.max_decoder_positions(), task.tgt_dict)
         ids = self._translator.encoded([*sources])[-1]
         pairs = task.sources(ids, references=expected)

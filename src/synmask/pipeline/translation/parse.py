@@ -17,7 +17,14 @@ from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
 from synmask.pipeline.translation.model_file import Loaded, load_model, read_model, ready
-from synmask.pipeline.translation.raw_text import Jars, no_jars, prepared, splitter_of, starts_program
+from synmask.pipeline.translation.raw_text import (
+    Jars,
+    no_jars,
+    prepared,
+    spelled,
+    splitter_of,
+    starts_program,
+)
 
 MAX_TOKENS = 4000  # per batch
 
@@ -104,7 +111,7 @@ def parsed(
 ) -> list[tuple[dict[str, Any], np.ndarray | None]]:
     """As `parse_text`, by the model of the file `path`, and P_D with `</s>` of each line."""
     _check_induces(path, loaded)
-    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
+    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text, loaded.text.source), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
@@ -114,7 +121,7 @@ def parsed(
 
 def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
     """Write the tree over words (`bracketed`) of each line of raw text as soon as it arrives (`answer`)."""
-    text, splitter = loaded.text, splitter_of(loaded.text)
+    text, splitter = loaded.text, splitter_of(loaded.text, loaded.text.source)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         *_, split = prepared(lines, text, splitter, jars)
@@ -144,14 +151,14 @@ def _induced(
     """
     if not lines:
         return
-    transformer, task, _ = loaded
+    transformer, task, text = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task.src_dict, first, name))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
         for number, index in enumerate(batch["id"].tolist()):
-            tokens, p = lines[index].split(), None
+            tokens, p = spelled(lines[index], text, text.source).split(), None
             distances = _rounded(induced.distance[number, : len(tokens)])
             row = {"tokens": tokens, "distances": distances[:-1]}
             row["eos_distance"] = distances[-1] if tokens else 0.0

@@ -15,7 +15,6 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
-from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.beam import BeamSearch
@@ -27,6 +26,7 @@ from synmask.pipeline.translation.raw_text import (
     Jars,
     no_jars,
     prepared,
+    restored,
     splitter_of,
     starts_program,
     tokens_of,
@@ -85,7 +85,7 @@ class Translator:
         if self.task.parsed and parse is None:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
-        self.splitter = splitter_of(self.text)
+        self.splitter = splitter_of(self.text, self.text.source)
         self.templates = None
         if self.task.template_dictionary is not None:
             self.templates = load_template_model(models[0])
@@ -138,8 +138,7 @@ class Translator:
         for results in searched(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [hypothesis.tokens for hypothesis in hypotheses[: self.nbest]]
-                words = [join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
-                plain = detokenise(words, self.text.target, self.text.tokeniser_of(self.text.target))
+                plain = restored(map(self.task.tgt_dict.string, ids), self.text)[1]
                 scores = [self._score(sources, number, tokens) if self.scored else None for tokens in ids]
                 candidates[number] = [*map(Candidate, plain, scores)]
         return candidates

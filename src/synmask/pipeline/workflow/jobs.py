@@ -142,6 +142,8 @@ class Job:
     def _modules_of_text(self) -> Iterator[str]:
         if self.wildcards.get("corpus") and (name := self.corpus.format):
             yield f"pipeline.corpora.{name}"
+        if self.wildcards.get("corpus") and self.corpus.sentencepiece:
+            yield "pipeline.text.spm"
         if self.tokenisers() & {*SEGMENTERS}:
             yield "pipeline.text.segment"
 
@@ -250,6 +252,10 @@ class Job:
         language = self.wildcards.get("language")
         languages = [language] if language else [self.wildcards.source, self.wildcards.target]
         return {*map(self.config.corpora[name].text.tokeniser_of, languages)}
+
+    def in_subwords(self) -> str:
+        """The sub-words that words of a parser are aligned with."""
+        return PAIR / ("spelled" if self.corpus.sentencepiece else "bpe") / "{split}.{source}"
 
     def named_sets(self, files: Iterable[str]) -> str:
         """The options that name the sets of a corpus' test set, if it has several."""

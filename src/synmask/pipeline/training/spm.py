@@ -1,0 +1,162 @@
+"""Tokens of a pair of languages → sentencepiece's models, text in their pieces, and fairseq's binary data."""
+
+import base64
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+
+from fairseq.data import Dictionary
+
+from synmask.pipeline.arguments import Json, Source, Target, Threads
+from synmask.pipeline.config.base import Tokeniser
+from synmask.pipeline.config.sections import SentencePiece
+from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import SPLITS, read_lines, write_lines
+from synmask.pipeline.languages import BLANK, note
+from synmask.pipeline.text.detokenise import detokenise
+from synmask.pipeline.text.parallel import map_lines
+from synmask.pipeline.text.spm import CHARACTERS, Splitter, model_of
+from synmask.pipeline.training.binarise import encode, write_binary
+from synmask.pipeline.training.subwords import MAX_SUBWORDS
+
+TRAINING_THREADS = 2  # on every machine: with another number, sums and so pieces differ
+MOST_SENTENCES = 2_000_000  # that a model is learned from, about: the library holds them in memory
+LONGEST = 1 << 20  # bytes of a sentence; by default, the library would leave out those above 4,192
+
+
+def write_pieces(
+    *,
+    input: Path,
+    source: Source,
+    target: Target,
+    settings: Json[SentencePiece],
+    tokenisers: tuple[Tokeniser, Tokeniser],
+    output: Path,
+    threads: Threads = 1,
+) -> None:
+    """Learn sentencepiece's models from the clean training pairs, split all text, and write it for fairseq.
+
+    Writes what `synmask subwords` writes by BPE: OUTPUT/bpe/ and OUTPUT/bin/. The dictionaries have the
+    pieces of the models alone. OUTPUT/spelled/SPLIT.SOURCE has as many sub-words as bpe/SPLIT.SOURCE, and
+    undoing BPE gives the words (`Splitter.spelled`): `annotate` aligns them with a parser's.
+
+    Args:
+        input: The output of `synmask text`, with clean/train.LANGUAGE and tokens/{valid,test}.LANGUAGE.
+        settings: '{"vocab_size": 8000, "model_type": "unigram", "byte_fallback": true, "shared": false}'.
+        tokenisers: Of the source and of the target; pieces join the tokens of `char`.
+        output: Folder of bpe/, spelled/ and bin/; it may be that of the input.
+
+    Raises:
+        UserError: a file cannot be read, `vocab_size` does not fit the text, or a sentence of the source's
+            valid or test is too long for a model.
+    """
+    used = dict(zip((source, target), tokenisers, strict=True))
+    tokens = {
+        (split, language): input / ("clean" if split == "train" else "tokens") / f"{split}.{language}"
+        for language in used
+        for split in SPLITS
+    }
+    with whole_folder(output, "sentencepiece") as folder:
+        codes = _learned({language: tokens["train", language] for language in used}, used, settings)
+        write_lines(folder / "bpe/codes", [codes])
+        splitters = {name: Splitter(model_of(codes, name), used[name]) for name in used}
+        for (split, language), path in tokens.items():
+            most = MAX_SUBWORDS if language == source and split != "train" else None
+            lines = _limited(map_lines(splitters[language], read_lines(path), threads), path, most)
+            write_lines(folder / f"bpe/{split}.{language}", lines)
+        for split in SPLITS:
+            pieces = read_lines(folder / f"bpe/{split}.{source}")
+            write_lines(folder / f"spelled/{split}.{source}", map(splitters[source].spelled, pieces))
+        for language, splitter in splitters.items():
+            dictionary = _dictionary(folder / f"bpe/train.{language}", tokens["train", language], splitter)
+            dictionary.save(str(folder / f"bin/dict.{language}.txt"))
+            symbols = dictionary.symbols[dictionary.nspecial :]
+            counts = dictionary.count[dictionary.nspecial :]
+            rows = (f"{symbol} {count}" for symbol, count in zip(symbols, counts, strict=True) if count)
+            write_lines(folder / f"bpe/vocabulary.{language}", rows)
+            for split in ("train", "valid"):
+                path = folder / f"bpe/{split}.{language}"
+                ids = (encode(line, dictionary) for line in read_lines(path))
+                prefix = folder / f"bin/{split}.{source}-{target}.{language}"
+                write_binary(prefix, ids, len(dictionary), str(tokens[split, language]))
+
+
+def _limited(lines: Iterable[str], path: Path, most: int | None) -> Iterator[str]:
+    """The lines in pieces of a file, none of them longer than `most`."""
+    for number, line in enumerate(lines, start=1):
+        if most is not None and (length := line.count(" ") + 1) > most:
+            what = f"{length:,} pieces, a model reads {most:,}; split the sentence in the corpus' file"
+            raise UserError(f"{path}, line {number}: {what}")
+        yield line
+
+
+def _learned(texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece) -> str:
+    """Models of all texts, or of each (`shared`) → codes for `Splitter`."""
+    groups = [[*texts]] if settings.shared else [[language] for language in texts]
+    models = {}
+    for languages in groups:
+        count = sum(1 for name in languages for _ in read_lines(texts[name]))
+        lines = chain.from_iterable(_plain(texts[name], name, tokenisers[name]) for name in languages)
+        spread = islice(lines, None, None, 1 + count // MOST_SENTENCES)
+        model = _trained(spread, ", ".join(str(texts[name]) for name in languages), settings)
+        models |= dict.fromkeys(languages, base64.b64encode(model).decode())
+    return json.dumps({"sentencepiece": models}, sort_keys=True)
+
+
+def _plain(path: Path, language: str, tokeniser: str) -> Iterator[str]:
+    """The lines as the model sees them when it splits them."""
+    if tokeniser == CHARACTERS:
+        return detokenise(read_lines(path), language, tokeniser)
+    return (line.replace(BLANK, " ") for line in read_lines(path))
+
+
+def _trained(lines: Iterable[str], name: str, settings: SentencePiece) -> bytes:
+    from sentencepiece import SentencePieceTrainer
+
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            **settings.model_dump(exclude={"shared"}),
+            treat_whitespace_as_suffix=True,
+            normalization_rule_name="identity",  # the text comes back as it was
+            bos_id=-1,
+            eos_id=-1,
+            max_sentence_length=LONGEST,
+            num_threads=TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        size, reason = settings.vocab_size, str(error).strip()
+        advice = f"sentencepiece cannot learn from it ({reason})"
+        if "!sentences_.empty()" in reason:
+            advice = "no sentence in it; check the corpus and its limits on length"
+        elif limit := re.search(r"too high.* value <= (\d+)", reason):
+            advice = f"vocab_size {size} is more pieces than the text has; the largest is {limit[1]}"
+        elif limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
+            advice = f"vocab_size {size} is below the number of its characters; the least is {limit[1]}"
+        raise UserError(f"{name}: {advice}") from None
+    return model.getvalue()
+
+
+def _dictionary(path: Path, name: Path, splitter: Splitter) -> Dictionary:
+    """The pieces of the model in a text in pieces; a note counts others (of the file `name`)."""
+    counts = Counter(chain.from_iterable(line.split() for line in read_lines(path)))
+    if not counts:
+        raise UserError(f"{name}: no sentence in it; check the corpus and its limits on length")
+    known = splitter.symbols
+    dictionary = Dictionary()
+    for symbol in sorted(counts.keys() & known):  # fairseq breaks ties by name
+        dictionary.add_symbol(symbol, counts[symbol])
+    dictionary.finalize(threshold=0, nwords=-1, padding_factor=8)
+    if outside := sorted(counts.keys() - known):
+        total, example = sum(counts[symbol] for symbol in outside), outside[0].removesuffix("@@")
+        advice = "raise sentencepiece.character_coverage, or set byte_fallback"
+        note(f"{name}: {total:,} pieces are unknown to the model, such as {example!r}; {advice}")
+    return dictionary
