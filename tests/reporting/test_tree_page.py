@@ -53,6 +53,8 @@ def test_every_sentence_with_its_trees_from_short_to_long(trees, parses):
     text = page("Trees", trees, {"Grammar <1>": parses})
     heads = re.findall('<summary class="tree-text" dir="auto">(.*?)</summary>', text)
     assert heads == ["3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
+    assert ">3 sentences from short" in text
+    assert ">One sentence. Green" in page("Trees", trees[:1], {"A": parses[:1]})
     assert "Grammar &lt;1&gt; (1 of 1 found, F1 100.0)" in text
     assert "gold (1 constituent that counts)" in text
     drawn = svgs(text)
