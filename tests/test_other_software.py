@@ -21,8 +21,10 @@ BY_CHANCE = {"scipy.sparse._data.npfunc"}
 # Imports the modules that it reads, then prints every function, class and property of other packages: its name, and
 # where its code stands.
 LOOK = """
-import importlib, json, sys, types
+import importlib, json, sys, types, warnings
 from contextlib import suppress
+
+warnings.simplefilter("ignore")
 
 def described(value):
     code = getattr(value, "__code__", None)
@@ -46,13 +48,14 @@ print(json.dumps(found))
 """
 
 
-def parts_with(modules):
-    """The functions and classes of other packages, in a process that has imported these modules."""
-    environment = os.environ | {"PYTHONHASHSEED": "0"}  # some packages define functions in the order of a set
-    command = [sys.executable, "-W", "ignore", "-c", LOOK]
-    words = json.dumps([*modules])
+def parts_with(warm, modules):
+    """The functions and classes of other packages, in a process that has imported these modules.
+
+    It is a fork of `warm`: some packages define functions in the order of a set, which forks share.
+    """
+    command = [warm.python, "-c", LOOK]
     done = subprocess.run(
-        command, input=words, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        command, input=json.dumps([*modules]), stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(done.stdout)
 
@@ -65,7 +68,7 @@ def test_the_logger_plugin_changes_no_process_that_imports_it():
     subprocess.run([sys.executable, "-c", program], env=nowhere, check=True)
 
 
-def test_importing_our_modules_changes_no_other_package():
+def test_importing_our_modules_changes_no_other_package(warm):
     files = [path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py")]
     ours = [".".join(path.parts).removesuffix(".__init__") for path in files if path.stem != "__main__"]
     fairseq = "synmask.pipeline.training.compat_fairseq"  # without which fairseq cannot be imported
@@ -73,8 +76,8 @@ def test_importing_our_modules_changes_no_other_package():
         "snakemake.cli",
         "snakemake_executor_plugin_slurm",
     ]  # which our modules import when they are used
-    with_ours = parts_with([*others, *ours])
-    alone = parts_with([fairseq, *with_ours])
+    with_ours = parts_with(warm, [*others, *ours])
+    alone = parts_with(warm, [fairseq, *with_ours])
     assert {"snakemake.dag", "snakemake_executor_plugin_slurm", "fairseq.data", "sacremoses"} <= {*alone}
     changed = [
         f"{owner}.{name}"
