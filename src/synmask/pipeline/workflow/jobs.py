@@ -181,7 +181,7 @@ class Job:
         return self.resource("gpus") * self.resource("nodes")
 
     def on_nodes(self) -> dict[str, str | int]:
-        """What a training on several nodes asks Snakemake's SLURM plugin for; empty for others.
+        """Resources of a training on several nodes, for Snakemake's SLURM plugin; empty for others.
 
         `mpi` starts a worker per GPU (slurm.setup); without `tasks_per_gpu`, the plugin takes `tasks` for it.
         """
