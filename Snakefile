@@ -57,7 +57,7 @@ if not CONFIG.partial:
             [
                 filled(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
                 for benchmark, entry in CONFIG.benchmarks.items()
-                if entry.generate is None
+                if {*entry.tasks} <= {*GLUE}
                 for task in entry.tasks
                 for part in entry.tasks[task].rows
             ],

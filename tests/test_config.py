@@ -170,7 +170,8 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
     assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
     assert DataFiles(config).raw_files("mine", "train", "de") == ["mine/train.de"]
     assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)
-    assert mine.trees == other.trees  # how to parse, not a file
+    assert mine.trees == ("corenlp" if other.trees == "corenlp" else {})  # how to parse, not a file
+    assert mine.heads == {}
 
 
 def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
@@ -185,13 +186,6 @@ def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
     config = load(values)
     assert config.corpora["other"].trees == {"valid": "gold/v.{language}"}
     assert config.corpora["mine"].trees == {}
-
-
-def test_a_generated_corpus_may_be_based_on_one_with_files(values):
-    generate = {"seed": 1, "train": 20, "valid": 5, "test": 5}
-    values["corpora"]["mine"] = {"based_on": "multi30k", "languages": ["de", "en"], "generate": generate}
-    mine = load(values).corpora["mine"]
-    assert (mine.files, mine.url, mine.pairs) == (None, None, {})
 
 
 def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
@@ -314,7 +308,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' on corpus 'demo': guides 5 heads, the model has 4"),
         (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' on corpus 'demo': guides 3 layers, the model has 2"),
-        (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has none of ja, leave it out"),
+        (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has no heads of ja, leave it out"),
         (lambda v: v["experiments"]["aspec-parsed"].update(systems=["transformer", "grammar", "st-nmt"]), "systems: system 'st-nmt' reads templates of the target; corpus 'aspec' has no trees of ja, leave it out"),
         (lambda v: v["systems"]["st-nmt"]["options"].update(least=7), "systems.st-nmt.options: least must not be above most"),
         (lambda v: v["tables"]["nlu-demo"]["systems"].append("st-nmt"), "system 'st-nmt' cannot be a RoBERTa"),
@@ -332,7 +326,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["multi30k"]["files"].update(test={}), "corpora.multi30k: files.test: give one file"),
         (lambda v: v["corpora"]["multi30k"]["files"].update(test={"A b": "x.{language}"}), "corpora.multi30k.files.test.A b: use lower-case letters"),
         (lambda v: v["corpora"]["multi30k"]["files"].update(valid={"a": "x.{language}"}), "corpora.multi30k: files.valid: give one file; only `test` may have several, named"),
-        (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
+        (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `files` and `format`"),
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
@@ -352,7 +346,8 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].pop("train"), "benchmarks.glue.tasks.rte.rows"),
         (lambda v: v["benchmarks"]["glue"].update(weights="roberta-bas"), "benchmarks.glue.weights: unknown weights 'roberta-bas'; did you mean 'roberta-base'?"),
         (lambda v: v["benchmarks"].update(demo=v["benchmarks"]["glue"]), "benchmarks.demo: weights, a corpus or a benchmark has this name"),
-        (lambda v: v["benchmarks"]["nlu-demo"].update(generate=None), "benchmarks.nlu-demo.tasks.acceptability: unknown task 'acceptability'"),
+        (lambda v: v["benchmarks"]["nlu-demo"].update(folder=None), "benchmarks.nlu-demo: parsed: name the `folder` with the parses"),
+        (lambda v: v["benchmarks"]["nlu-demo"].update(folder=None, parsed=False), "benchmarks.nlu-demo.tasks.acceptability: give `urls`, or the benchmark's `folder`"),
         (lambda v: v["weights"]["roberta-base"].update(huggingface="x"), "weights.roberta-base: give one of `url`, `huggingface`, `pretrain` and `continued`"),
         (lambda v: v["weights"]["roberta-demo-synclm"]["continued"].update(weights="roberta-demo-continued"), "weights.roberta-demo-synclm.continued.weights: weights 'roberta-demo-continued' are `continued` themselves"),
         (lambda v: v["benchmarks"]["nlu-demo"]["weights_of"].update(synclm="roberta-base-synclm"), "tables.nlu-demo-all.systems: system 'synclm' starts from 'roberta-base-synclm', which does not continue 'roberta-demo'"),
@@ -366,7 +361,8 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: corpus 'multi30k' has no `trees` of fr; give it some, or leave 'parsing' out"),
         (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: must be 'corenlp' or keys and values"),
         (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
-        (lambda v: v["corpora"]["demo"].update(trees="corenlp"), "corpora.demo: a generated corpus has gold `trees`"),
+        (lambda v: v["corpora"]["demo"]["heads"].pop("test"), "experiments.demo-all.systems: system 'pascal' reads heads of a parser; corpus 'demo' has no heads of de, leave it out"),
+        (lambda v: v["corpora"]["demo"]["trees"].pop("train"), "experiments.demo-all.systems: system 'st-nmt' reads templates of the target; corpus 'demo' has no trees of en, leave it out"),
         (lambda v: v["corenlp"]["jars"].update({"x:y": "0" * 64}), "corenlp.jars.x:y"),
         (lambda v: v["corenlp"]["languages"]["de"].update(parsr="x"), "corenlp.languages.de.parsr: unknown key 'parsr'; did you mean 'parser'?"),
         (lambda v: v["experiments"]["demo"].update(systems=["transformer"]), "experiments.demo.tables: no system here induces trees; leave 'parsing' out"),
@@ -494,7 +490,7 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
     assert [*files.parsed_together("glue", "mnli")["dev-"]] == ["dev_matched", "dev_mismatched"]
     for entry, prefix in (
         ("base", "results/glue/rte/syntax/dev-1"),
-        ("demo", "results/nlu-demo/entailment/syntax/dev"),
+        ("demo", "demo/tasks/entailment/dev"),
         ("base", "results//glue/./rte/syntax/dev-1"),
         ("base", os.path.abspath("results/glue/rte/syntax/dev-1")),
     ):

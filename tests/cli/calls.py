@@ -10,6 +10,9 @@ from itertools import pairwise
 
 import torch
 
+from demo_grammar import write_corpus
+from demo_grammar.tasks import write_demo_task
+
 GRAMMAR = {
     "bpe": "add", "bpe_dim": 8, "conv_layers": 1, "conv_kernel": 3, "attention": "published", "layers": 1,
     "relations": ["parent", "child"], "activation": "sigmoid", "calibration": "masked",
@@ -25,9 +28,6 @@ PLAIN = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
 TRAINING = {"max_epochs": 1, "lr": 0.001, "warmup_updates": 2}
 RUN, TUNED = "results/demo/de-en/grammar/seed1", "results/nlu/acceptability/roberta/seed1"
 JSONS = {
-    "corpus": {"seed": 1, "train": 40, "valid": 12, "test": 12},
-    "task": {"seed": 1, "train": 24, "dev": 8},
-    "text": {"seed": 1, "train": 8, "valid": 4},
     "tokens": {"tokeniser": "moses", "lowercase": False},
     "prepared": {"tokeniser": "moses", "lowercase": False, "max_tokens": 60, "max_ratio": 4},
     "sizes": {"train": 40, "valid": [1, 12]},
@@ -63,7 +63,6 @@ JSONS = {
 }  # fmt: skip
 
 CALLS = """
-demo-corpus --output OUT/raw --settings @corpus
 text --name demo --source de --target en --splits train valid test --source-in IN/raw/train.de IN/raw/valid.de IN/raw/test.de --target-in IN/raw/train.en IN/raw/valid.en IN/raw/test.en --output OUT/. --settings @prepared --pairs @sizes
 tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
 subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
@@ -93,9 +92,6 @@ distribution-figure --distribution IN/RUN/distribution.json --title T --output O
 report --spec @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
-demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
-demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
-demo-text --split valid --settings @text --output OUT/text.txt
 task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text --tokens OUT/task.tokens
 pretraining-text --train IN/raw/train.en --valid IN/raw/valid.en --merges 40 --weights OUT/weights --output OUT/ids
 pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --again 1
@@ -147,6 +143,8 @@ def prepare(folder):
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "labels.txt").write_text("0\n1\n")
     (folder / "words.txt").write_text("entailment\nentailment\n")
+    write_corpus(folder / "raw", {"train": 40, "valid": 12, "test": 12}, packed="")
+    write_demo_task(folder / "task", "acceptability", {"train": 24, "dev": 8}, packed="")
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
 

@@ -145,7 +145,6 @@ def test_wrong_calls(verb, made, refused, tmp_path):
     ("verb", "option", "value", "name"),
     [
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
-        ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("pretraining-text", "--valid", "empty", "empty"),
         ("text", "--target-in", ("one", "more"), "--target-in"),
         ("subwords", "--merges", "5.5", "--merges"),

@@ -213,14 +213,14 @@ NOBODY_MEANS = [
     {"resources": {"gpus": 10_000}},
     {"training": {"batch": {"gpus": 10**9}}},
     {"corpora": {"demo": {"model": {"embed_dim": 2, "heads": 1}}}},
-    {"corpora": {"demo": {"generate": {"train": 10**12}}}},
-    {"corpora": {"demo": {"generate": {"seed": -1}}}},
-    {"corpora": {"demo": {"generate": {"seed": 2**64}}}},
-    {"corpora": {"demo": {"languages": ["de", "en", "fr"]}}},
+    {"corpora": {"demo": {"generate": {"train": 6000}}}},
+    {"corpora": {"demo": {"heads": {"dev": "x"}}}},
+    {"weights": {"roberta-demo": {"pretrain": {"seed": -1}}}},
+    {"weights": {"roberta-demo": {"pretrain": {"seed": 2**64}}}},
     {"corpora": {"demo": {"text": {"tokeniser": {"de": "moses", "en": "moses", "fr": "moses"}}}}},
     {"weights": {"roberta-demo": {"pretrain": {"model": {"max_positions": 2}}}}},
-    {"benchmarks": {"nlu-demo": {"generate": -1}}},
-    {"benchmarks": {"nlu-demo": {"folder": "glue"}}},
+    {"benchmarks": {"nlu-demo": {"generate": 1}}},
+    {"benchmarks": {"glue": {"parsed": True}}},
     {"benchmarks": {"nlu-demo": {"finetuning": {"max_tokens": 2}}}},
     {"benchmarks": {"nlu-demo": {"tasks": {"entailment": {"column": "acceptability"}}}}},
     *(
@@ -319,10 +319,12 @@ def test_the_file_is_that_of_the_key(small, tmp_path):
     assert message_of("seeds: [1]", config={"corpora": {"demo": {"sentence": -1}}}).startswith(
         "--config: corpora.demo.sent"
     )
-    assert message_of("corpora: {demo: {files: {}}}").startswith(f"{mine}, line 1: corpora.demo: give one of")
+    assert message_of("corpora: {iwslt14: {files: {}}}").startswith(
+        f"{mine}, line 1: corpora.iwslt14: give one of"
+    )
     assert message_of(
-        "training: {average: 6}", "decoding: {beam: 2}", config={"corpora": {"demo": {"files": {}}}}
-    ).startswith("--config: corpora.demo: give one of")
+        "training: {average: 6}", "decoding: {beam: 2}", config={"corpora": {"iwslt14": {"files": {}}}}
+    ).startswith("--config: corpora.iwslt14: give one of")
 
 
 def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):

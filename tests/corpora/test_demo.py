@@ -3,18 +3,21 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from sacremoses import MosesTokenizer
 
-from synmask.pipeline.config.sections import Generate
-from synmask.pipeline.corpora.demo import derivation, generate, write_corpus
-from synmask.pipeline.corpora.demo.derivation import Use, sentence, side_of
-from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN
-from synmask.pipeline.corpora.demo.table import RULES, VALUES, read_rules
+import demo_grammar
+from demo_grammar import derivation, generate, write_corpus
+from demo_grammar.derivation import Use, sentence, side_of
+from demo_grammar.inflection import ENGLISH, GERMAN
+from demo_grammar.table import RULES, VALUES, read_rules
+from demo_grammar.tasks import write_demo_task, write_text
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.syntax.treebank import read_trees
 
+ROOT = Path(__file__).parents[2]
 SIZES = {"train": 1200, "valid": 150, "test": 150}
 SMALL = {"train": 40, "valid": 10, "test": 10}
 FINITE = {"VVFIN", "VAFIN", "VMFIN", "VBZ", "VBP", "VBD", "MD"}
@@ -35,23 +38,23 @@ def sides(corpus):
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from synmask.pipeline.corpora.demo import Generate, write_corpus;"
-        f"write_corpus(output=Path(sys.argv[1]), settings=Generate(seed=3, **{SMALL}))"
+        "import sys; from pathlib import Path; from demo_grammar import write_corpus;"
+        f"write_corpus(Path(sys.argv[1]), {SMALL}, seed=3)"
     )
     digests = []
     for hash_seed in "12":
         folder = tmp_path / hash_seed
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "tools")}
         subprocess.run([sys.executable, "-c", script, str(folder)], check=True, env=environment)
         files = sorted(folder.iterdir())
         digests.append([(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
     assert digests[0] == digests[1]
-    write_corpus(output=tmp_path / "other", settings=Generate(seed=4, **SMALL))
-    assert (tmp_path / "other" / "train.de").read_text() != (tmp_path / "1" / "train.de").read_text()
+    write_corpus(tmp_path / "other", SMALL, seed=4)
+    assert (tmp_path / "other/train.de.gz").read_bytes() != (tmp_path / "1/train.de.gz").read_bytes()
 
 
 def test_the_files_of_a_split_are_aligned(tmp_path):
-    write_corpus(output=tmp_path, settings=Generate(seed=1, **SMALL))
+    write_corpus(tmp_path, SMALL, packed="")
     for split, size in SMALL.items():
         expected = [pair for name, pair in generate(SMALL, seed=1) if name == split]
         for number, language in enumerate(("de", "en")):
@@ -61,6 +64,22 @@ def test_the_files_of_a_split_are_aligned(tmp_path):
             assert found == [tuple(pair[number]) for pair in expected]
             assert len(found) == size
     assert len(list(tmp_path.iterdir())) == 18
+
+
+def test_the_shipped_files_are_those_of_the_grammar(tmp_path):
+    """The first sentences of them, and the number of all: a split starts where the one before it ends."""
+    write_corpus(tmp_path, {"train": 300})
+    for path in tmp_path.iterdir():
+        shipped = [*read_lines(ROOT / "demo/de-en" / path.name)]
+        assert shipped[:300] == [*read_lines(path)], path.name
+        assert len(shipped) == demo_grammar.SIZES["train"]
+    write_demo_task(tmp_path / "task", "entailment", {"train": 60})
+    for path in (tmp_path / "task").iterdir():
+        lines = [*read_lines(path)]
+        assert [*read_lines(ROOT / "demo/tasks/entailment" / path.name)][: len(lines)] == lines, path.name
+    write_text(tmp_path / "train.txt", 60)
+    lines = [*read_lines(tmp_path / "train.txt")]
+    assert [*read_lines(ROOT / "demo/text/train.txt.gz")][: len(lines)] == lines
 
 
 # The sentences.

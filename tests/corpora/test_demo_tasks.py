@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
-from synmask.pipeline.corpora.demo import nlu_tasks
-from synmask.pipeline.corpora.demo.nlu_tasks import WEIGHTS, write_part, write_text
+from demo_grammar import tasks as demo_tasks
+from demo_grammar.tasks import WEIGHTS, write_demo_task, write_text
 from synmask.pipeline.corpora.tasks import TASKS, Examples, read_task
 from synmask.pipeline.evaluation.score_tasks import bag_of_words
 from synmask.pipeline.evaluation.task_scores import majority
@@ -116,7 +115,7 @@ def rows(task, sizes, seed):
     """Rows as text: (part, (sentence, ..., label))."""
     return [
         (part, (*(side.text for side in sides), label))
-        for part, (sides, label) in nlu_tasks.rows(task, sizes, seed)
+        for part, (sides, label) in demo_tasks.rows(task, sizes, seed)
     ]
 
 
@@ -143,7 +142,7 @@ def test_the_label_is_what_the_reader_finds(drawn):
 
 
 def test_a_predicate_is_the_first_verb_of_the_main_clause():
-    for _, ((side,), label) in nlu_tasks.rows("predicate", SIZES, 1):
+    for _, ((side,), label) in demo_tasks.rows("predicate", SIZES, 1):
         clause = side.tree
         while "VP" not in (labels := [child.label for child in clause.children]):
             clause = clause.children[labels.index("S")]  # the first of two: nothing stands before it
@@ -179,13 +178,11 @@ def test_words_alone_do_not_tell(drawn):
 @pytest.mark.parametrize("task", WEIGHTS)
 def test_the_files_have_the_rows_and_gold_parses_of_every_sentence_once(tmp_path, task):
     sizes = {"train": 40, "dev": 30}
-    for part in sizes:
-        kwargs = {"task": task, "part": part, "settings": GenerateTask(seed=3, **sizes)}
-        write_part(**kwargs, output=tmp_path / f"{part}.tsv", parses=tmp_path / part)
+    write_demo_task(tmp_path, task, sizes, seed=3)
     expected = rows(task, sizes, 3)
     assert rows(task, sizes, 4) != expected
     for part in sizes:
-        examples = read_task(task, tmp_path / f"{part}.tsv")
+        examples = read_task(task, tmp_path / f"{part}.tsv.gz")
         found = [(*texts, label) for texts, label in zip(examples.texts, examples.labels, strict=True)]
         assert found == [row for name, row in expected if name == part]
         parsed = list(read_parsed([tmp_path / part]))
@@ -199,8 +196,8 @@ def test_the_files_have_the_rows_and_gold_parses_of_every_sentence_once(tmp_path
 
 
 def test_text_says_things_twice(tmp_path):
-    for split in ("train", "valid"):
-        write_text(split=split, settings=GenerateText(seed=1, train=60, valid=10), output=tmp_path / split)
+    for split, count in (("train", 60), ("valid", 10)):
+        write_text(tmp_path / split, count)
     found = (tmp_path / "train").read_text()
     documents = [document.split("\n") for document in found.removesuffix("\n\n").split("\n\n")]
     pairs = [

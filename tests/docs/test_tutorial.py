@@ -14,7 +14,7 @@ COMMANDS = {"python": ("python", "-c"), "bash": ("bash", "-euo", "pipefail", "-c
 
 
 def copy_of_the_project(folder):
-    for name in ("src/synmask", "config", "workflow", "profiles", "tests/guides"):
+    for name in ("src/synmask", "config", "demo/de-en", "workflow", "profiles", "tests/guides"):
         shutil.copytree(ROOT / name, folder / name)
     for name in (
         "Snakefile",

@@ -3,18 +3,17 @@
 import pytest
 
 import synmask.pipeline.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves
+from demo_grammar.tasks import write_demo_task
 
 
 @pytest.fixture(scope="session")
 def demo_lines(tmp_path_factory):
     """Text of a task generated from the demo's grammar, one example per line."""
-    from synmask.pipeline.config.benchmarks import GenerateTask
-    from synmask.pipeline.corpora.demo.nlu_tasks import write_part
     from synmask.pipeline.corpora.tasks import read_task
 
-    path = tmp_path_factory.mktemp("text") / "text.tsv"
-    write_part(task="paraphrase", part="train", output=path, settings=GenerateTask(train=60, dev=1))
-    return ["\t".join(texts) for texts in read_task("paraphrase", path).texts]
+    folder = tmp_path_factory.mktemp("text")
+    write_demo_task(folder, "paraphrase", {"train": 60, "dev": 1})
+    return ["\t".join(texts) for texts in read_task("paraphrase", folder / "train.tsv.gz").texts]
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
+from demo_grammar.tasks import write_demo_task
 from synmask.pipeline.arguments import TrainingOptions
-from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, GenerateTask
-from synmask.pipeline.corpora.demo.nlu_tasks import write_part
+from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
 from synmask.pipeline.corpora.tasks import read_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.roberta import synclm
@@ -200,15 +200,8 @@ def weights(small_roberta, demo_lines):
 def data(weights, tmp_path_factory):
     """Parsed sentences of a generated task as ids."""
     folder = tmp_path_factory.mktemp("data")
+    write_demo_task(folder, "paraphrase", {"train": 24, "dev": 8}, seed=2, packed="")
     for part, split in (("train", "train"), ("dev", "valid")):
-        sizes = {"train": 24, "dev": 8}
-        write_part(
-            task="paraphrase",
-            part=part,
-            output=folder / f"{part}.tsv",
-            settings=GenerateTask(seed=2, **sizes),
-            parses=folder / part,
-        )
         counts = encode_parses(
             parses=[folder / part, folder / part],
             weights=weights,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from synmask.pipeline.config.benchmarks import FinetuningSettings, GenerateTask
-from synmask.pipeline.corpora.demo.nlu_tasks import write_part
+from demo_grammar.tasks import write_demo_task
+from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.task_sentences import write_sentences
 from synmask.pipeline.corpora.tasks import read_task, write_task
 from synmask.pipeline.errors import UserError
@@ -62,21 +62,15 @@ def encoded(folder, task, part, weights, most=512):
 def paraphrases(weights, tmp_path_factory):
     """A generated task with its parses, encoded and annotated."""
     folder, sizes = tmp_path_factory.mktemp("paraphrases"), {"train": 16, "dev": 8}
+    write_demo_task(folder, "paraphrase", sizes, seed=2, packed="")
     for part in sizes:
-        write_part(
-            task="paraphrase",
-            part=part,
-            output=folder / f"{part}.tsv",
-            settings=GenerateTask(seed=2, **sizes),
-            parses=folder / f"syntax/{part}",
-        )
         path = encoded(folder, "paraphrase", part, weights)
         annotate_task(
             task="paraphrase",
             input=folder / f"{part}.tsv",
             data=path,
             weights=weights,
-            parses=[folder / f"syntax/{part}"],
+            parses=[folder / part],
         )
     return folder
 
@@ -95,7 +89,7 @@ def test_both_sentences_have_their_own_trees_and_marks_have_none(paraphrases, we
     gold = {
         text: (tokens.split(), [int(head) for head in heads.split()])
         for text, tokens, heads in zip(
-            *(read_lines(paraphrases / f"syntax/train.{e}") for e in ("text", "tokens", "heads")), strict=True
+            *(read_lines(paraphrases / f"train.{e}") for e in ("text", "tokens", "heads")), strict=True
         )
     }
     for index, texts in enumerate(examples.texts):
@@ -250,7 +244,7 @@ def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path
             input=train,
             data=paraphrases / "ids/train.npz",
             weights=weights,
-            parses=[paraphrases / "syntax/dev"],
+            parses=[paraphrases / "dev"],
         )
     with pytest.raises(UserError, match=r"dev\.npz: 8 examples, .*train\.tsv has 16; encode it again"):
         annotate_task(
@@ -258,7 +252,7 @@ def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path
             input=train,
             data=paraphrases / "ids/dev.npz",
             weights=weights,
-            parses=[paraphrases / "syntax/train"],
+            parses=[paraphrases / "train"],
         )
 
 

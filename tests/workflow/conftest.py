@@ -1,7 +1,9 @@
 """A copy of the project in a temporary folder, with a demo that trains in seconds."""
 
+import atexit
 import contextlib
 import copy
+import functools
 import itertools
 import json
 import os
@@ -11,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,14 +21,17 @@ import pytest
 import yaml
 from snakemake.iocontainers import Wildcards
 
+from demo_grammar import write_corpus
+from demo_grammar.tasks import write_demo_task, write_text
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import is_ignored, sources
 
 ROOT = Path(__file__).parents[2]
 MAX_SECONDS = 1200  # that one call of snakemake may take on a busy machine
+SIZES = {"train": 200, "valid": 20, "test": 21}
 TINY = {
-    "generate": {"seed": 1, "train": 200, "valid": 20, "test": 21},
+    "pairs": SIZES,
     "text": {"lowercase": False, "max_tokens": 60, "max_ratio": 4},
     "bpe": {"merges": 300},
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 16, "heads": 2},
@@ -70,6 +76,35 @@ GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between
 CHECKS = ("synmask.pipeline.cli", "synmask.pipeline.config", "synmask.pipeline.arguments")
 
 
+@functools.cache
+def _demo():
+    """A folder with a small demo corpus."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    write_corpus(Path(folder.name), SIZES)
+    return folder.name
+
+
+@pytest.fixture(scope="session")
+def small_nlu():
+    return _small_nlu
+
+
+def _small_nlu(project):
+    """Let a project's nlu-demo have one tiny task, and a RoBERTa of 400 documents."""
+    benchmark, weights = project.config["benchmarks"]["nlu-demo"], project.config["weights"]
+    task = benchmark["tasks"]["acceptability"] | {"rows": {"train": 48, "dev": 20}}
+    write_demo_task(project.folder / "small/acceptability", "acceptability", task["rows"])
+    benchmark |= {"folder": "small", "tasks": {"acceptability": task}, "seeds": [1]}
+    text = {"train": 400, "valid": 40}
+    for split, count in text.items():
+        write_text(project.folder / f"small/{split}.txt", count)
+    weights["roberta-demo"]["pretrain"]["text"] = {split: [f"small/{split}.txt"] for split in text}
+    parses = {"train": ["small/acceptability/train"], "valid": ["small/acceptability/dev"]}
+    for name in ("roberta-demo-synclm", "roberta-demo-continued"):
+        weights[name]["continued"]["parses"] = parses
+
+
 class Project:
     """The project's files in a folder of their own; `config` is what its config.yaml holds: all of the configuration.
 
@@ -89,6 +124,9 @@ class Project:
         for name in ("workflow", "profiles", "slurm"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
+        shutil.copytree(_demo(), folder / "demo/de-en")
+        for name in ("tasks", "text"):
+            (folder / "demo" / name).symlink_to(ROOT / "demo" / name)
         self.config = copy.deepcopy(read_all(project_files(ROOT)))
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
         self.config["corpora"]["demo"]["resources"]["threads"] = 1

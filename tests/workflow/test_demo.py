@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from sacrebleu.metrics import BLEU
 
+from synmask.pipeline.files import read_lines, write_lines
 from warm import Warm
 
 pytestmark = pytest.mark.xdist_group("demo")
@@ -133,8 +134,8 @@ def test_a_new_test_text_trains_nothing(built, tmp_path):
     copied = copy.copy(built)
     copied.folder, copied.loaded = tmp_path / "project", None
     shutil.copytree(built.folder, copied.folder)
-    text = copied.folder / "results/demo/raw/test.de"
-    text.write_text(text.read_text().replace("\n", " Ja .\n"))
+    text = copied.folder / "demo/de-en/test.de.gz"
+    write_lines(text, [f"{line} Ja ." for line in read_lines(text)])
     run = f"{RUNS}/grammar/seed1"
     planned = {rule for rule, _ in copied.planned(f"{run}/scores.json")}
     assert planned == {"text", "subwords", "train", "average", "decode", "score"}
@@ -343,5 +344,5 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
 def test_nothing_is_written_outside_results(built):
     there = {path.name for path in Path(built.folder).iterdir()} - {"report.html"}
     assert there <= {
-        "src", "workflow", "profiles", "slurm", "Snakefile", "config.yaml", "results", ".snakemake",
+        "src", "demo", "workflow", "profiles", "slurm", "Snakefile", "config.yaml", "results", ".snakemake",
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import re
 
-TEXT = "results/demo/raw/train.de"
+TEXT = "results/demo/de-en/text/train.de"
 
 
 def test_jobs_go_to_another_scheduler_with_what_the_profile_says_and_a_failed_one_is_retried(project, queue):

@@ -14,24 +14,18 @@ TASK = "results/nlu-demo/acceptability"
 
 
 @pytest.fixture(scope="module")
-def understood(new_project):
+def understood(new_project, small_nlu):
     """A project whose nlu-demo has run, with one tiny task."""
     project = new_project("nlu")
     project.record()
     pretrain = project.config["weights"]["roberta-demo"]["pretrain"]
-    pretrain["generate"].update(train=400, valid=40)
     pretrain["merges"] = 80
     pretrain["model"].update(layers=3, embed_dim=16, ffn_dim=16, heads=2)
     pretrain["training"].update(max_epochs=1)
     pretrain["resources"]["threads"] = 1
-    benchmark = project.config["benchmarks"]["nlu-demo"]
-    benchmark["seeds"] = [1]
-    benchmark["finetuning"].update(max_epochs=2, total_updates=8, warmup_updates=1, sentences=16)
-    task = benchmark["tasks"]["acceptability"] | {"rows": {"train": 48, "dev": 20}}
-    benchmark["tasks"] = {"acceptability": task}
-    syntax = "results/nlu-demo/acceptability/syntax"
-    continued = project.config["weights"]["roberta-demo-synclm"]["continued"]
-    continued["parses"] = {"train": [f"{syntax}/train"], "valid": [f"{syntax}/dev"]}
+    finetuning = project.config["benchmarks"]["nlu-demo"]["finetuning"]
+    finetuning.update(max_epochs=2, total_updates=8, warmup_updates=1, sentences=16)
+    small_nlu(project)
     tables = project.config["tables"]
     tables["nlu-demo"]["systems"] = ["roberta", "sla", "syntax-roberta", "synclm", "roberta-grammar"]
     del tables["nlu-demo-all"], tables["nlu-demo-attention"]  # other systems, another task
@@ -135,7 +129,7 @@ def test_a_hugging_face_folder_is_converted(understood):
 
 def test_the_steps_enter_their_sources_alone(understood, check_loaded):
     assert check_loaded(understood) >= {
-        "demo-task", "demo-text", "pretraining-text", "pretrain", "encode-parses",
+        "glue", "pretraining-text", "pretrain", "encode-parses",
         "continue-pretraining", "encode-task", "annotate-task", "finetune", "predict", "nlu-score",
         "nlu-baselines", "table",
     }  # fmt: skip

@@ -3,6 +3,7 @@
 import json
 import re
 
+from demo_grammar import write_corpus
 from synmask.pipeline.files import read_lines, write_lines
 
 RUN = "results/demo/de-en/grammar/seed1"
@@ -20,18 +21,18 @@ ODD = [  # source, its tree, its heads, translation
 
 
 def test_the_whole_workflow_takes_odd_sentences(project):
-    project.config["corpora"]["demo"]["generate"] |= {"train": 60, "valid": 4, "test": 4}
+    del project.config["corpora"]["demo"]["pairs"]
+    folder = project.folder / "demo/de-en"
+    write_corpus(folder, {"train": 60, "valid": 4, "test": 4})
     project.config["corpora"]["demo"]["training"] |= {"max_epochs": 1, "average": 1}
-    project.snakemake("--until", "demo_corpus")
-    raw = project.folder / "results/demo/raw"
     for split in ("valid", "test"):
-        columns = [f"{split}.de", f"{split}.de.trees", f"{split}.de.heads", f"{split}.en"]
-        ordinary = list(zip(*[list(read_lines(raw / name)) for name in columns], strict=True))
+        columns = [folder / f"{split}.{name}.gz" for name in ("de", "de.trees", "de.heads", "en")]
+        ordinary = list(zip(*[list(read_lines(path)) for path in columns], strict=True))
         rows = [*ODD, *ordinary, *ordinary[:2], *ODD[2:4], ODD[0]]
-        for name, lines in zip(columns, zip(*rows, strict=True), strict=True):
-            write_lines(raw / name, lines)
+        for path, lines in zip(columns, zip(*rows, strict=True), strict=True):
+            write_lines(path, lines)
     project.snakemake()
-    empty = [not line for line in read_lines(raw / "test.de")]
+    empty = [not line for line in read_lines(folder / "test.de.gz")]
     for ending in ("txt", "tok"):
         translated = read_lines(project.folder / f"{RUN}/hypothesis.test.{ending}")
         assert not any(line for line, none in zip(translated, empty, strict=True) if none)

@@ -182,7 +182,6 @@ EDITS = {
     "`corpora.demo.bpe.merges`": set_to(200, "corpora", "demo", "bpe", "merges"),
     "`corpora.demo.text.max_ratio`": set_to(3, "corpora", "demo", "text", "max_ratio"),
     "`corpora.demo.text.lowercase`": set_to(True, "corpora", "demo", "text", "lowercase"),
-    "`corpora.demo.generate.train`": set_to(201, "corpora", "demo", "generate", "train"),
     "`corpora.demo.training.lr`": set_to(0.004, "corpora", "demo", "training", "lr"),
     "`training.clip_norm`, of all corpora": set_to(1.0, "training", "clip_norm"),
     "`corpora.demo.training.average`, fewer epochs": set_to(1, "corpora", "demo", "training", "average"),
@@ -252,7 +251,7 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def done(new_project):
+def done(new_project, small_nlu):
     """A project whose jobs are done: the demo, a corpus of the user's own with his trees, and nlu-demo."""
     project = new_project("done")
     with open(project.folder / "Snakefile", "a") as file:
@@ -276,9 +275,7 @@ def done(new_project):
         "title": "Mine", "corpus": "mine", "directions": ["de-en"], "systems": ["transformer", "grammar"],
         "seeds": [1], "tables": ["translation", "parsing"],
     }  # fmt: skip
-    benchmark = config["benchmarks"]["nlu-demo"]
-    benchmark["seeds"] = [1]
-    benchmark["tasks"] = {"acceptability": benchmark["tasks"]["acceptability"]}
+    small_nlu(project)
     for name in ("nlu-demo-all", "nlu-demo-attention"):
         del config["tables"][name]
     project.snakemake(*TARGETS, "-j", "4")

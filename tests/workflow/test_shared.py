@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("demo")
 GROUP, FIRST, SECOND = 61000, 61001, 61002  # people whom no machine knows
-TEXT, TOKENS = "results/demo/de-en/text/valid.de", "results/demo/de-en/tokens/valid.de"
+TEXT, CODES = "results/demo/de-en/text/valid.de", "results/demo/de-en/bpe/codes"
 
 
 def rules(project):
@@ -93,13 +93,13 @@ def test_two_people_go_on_in_turn_with_what_the_group_may_write(shared, tmp_path
     second = Person(shared, homes / "second", SECOND, 0o002)
     careless = Person(shared, homes / "third", SECOND, 0o022)
     snakemake = ("snakemake", "-c1")
-    for person, target in ((first, "results/demo/raw/valid.de"), (second, TEXT), (first, TOKENS)):
+    for person, target in ((first, TEXT), (second, CODES)):
         done = person.run(*snakemake, target)
         assert done.returncode == 0, done.stdout
         assert (shared.folder / target).stat().st_uid == person.user
     shutil.rmtree(shared.folder / "results/demo/de-en")
     assert careless.run(*snakemake, TEXT).returncode == 0
-    done = first.run(*snakemake, TOKENS)
+    done = first.run(*snakemake, CODES)
     assert done.returncode == 1
     assert "Permission denied: 'results/demo/de-en/" in done.stdout
 

@@ -100,7 +100,7 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
     for name in ("bash", "sh", "env", "git", "uname", "which"):
         (bare / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(bare))
-    done = project.start("--profile", "slurm", "results/demo/raw/train.de")
+    done = project.start("--profile", "slurm", "results/demo/de-en/text/train.de")
     output = done.communicate()[0]
     assert done.returncode == 1
     assert output.splitlines()[-1].startswith(

@@ -8,14 +8,14 @@ from functools import partial
 from synmask.pipeline.config.base import FUNCTION, merge
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.config.loading import load, project_files, read_all, read_published
-from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.config.yaml_source import of_command_line
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
+from synmask.pipeline.tasks import GLUE
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, records, slurm
-from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs, as_options, for_attempt, submitted
+from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, for_attempt, submitted
 from synmask.pipeline.workflow.planned import Planned
 from synmask.pipeline.workflow.targets import Targets, seen_by
 

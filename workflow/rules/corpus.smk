@@ -1,28 +1,4 @@
-# Raw text: generated, downloaded or the user's own, taken out of archives, checked and written as plain text.
-
-
-rule demo_corpus:
-    output:
-        each(
-            CORPUS / "raw/{split}.{language}{kind}",
-            split=SPLITS,
-            language=DEMO_LANGUAGES,
-            kind=("", ".trees", ".heads"),
-        ),
-    log:
-        CORPUS / "logs/demo_corpus.log",
-    wildcard_constraints:
-        corpus=any_of(CONFIG.entries_with("corpora", "generate")),
-    group:
-        "text"
-    resources:
-        **preparing("demo_corpus"),
-    params:
-        code=code("demo-corpus"),
-        settings=lambda w: run(w).section("generate"),
-        folder=subpath(output[0], parent=True),
-    shell:
-        "synmask demo-corpus --output {params.folder} --settings {params.settings:q} 2> {log:q}"
+# Raw text: downloaded or the user's own, taken out of archives, checked and written as plain text.
 
 
 rule download_file:

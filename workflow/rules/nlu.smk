@@ -1,24 +1,6 @@
 # Language understanding: tasks → ids → fine-tuning → the best epoch's model → predictions → scores.
 
 
-rule demo_task:
-    output:
-        tsv=TASK / "{part}.tsv",
-        parses=each(TASK / "syntax/{part}.{kind}", kind=PARSES),
-    log:
-        TASK / "logs/demo_task.{part}.log",
-    wildcard_constraints:
-        benchmark=any_of(CONFIG.entries_with("benchmarks", "generate")),
-    localrule: True
-    params:
-        code=code("demo-task"),
-        settings=lambda w: run(w).task_sizes(),
-        parses=lambda wildcards, output: os.path.splitext(output.parses[0])[0],
-    shell:
-        "synmask demo-task --task {wildcards.task} --part {wildcards.part} --settings {params.settings:q}"
-        " --output {output.tsv:q} --parses {params.parses:q} 2> {log:q}"
-
-
 rule glue_task:
     input:
         sources=lambda w: run(w).task_sources(),
@@ -26,8 +8,6 @@ rule glue_task:
         TASK / "{part}.tsv",
     log:
         TASK / "logs/glue_task.{part}.log",
-    wildcard_constraints:
-        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*CONFIG.entries_with("benchmarks", "generate")})),
     localrule: True
     params:
         code=code("glue"),

@@ -50,6 +50,7 @@ rule annotate_task:
     localrule: True
     params:
         code=code("annotate-task"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).parse_files()),
         weights=lambda w: run(w).weights_folder(),
         parses=lambda w: run(w).task_parses(),
     shell:

@@ -76,7 +76,7 @@ rule sentencepiece:
 
 rule annotate:
     input:
-        unpack(lambda w: JOBS.data.parses(w.corpus, w.split, w.source)),
+        unpack(lambda w: run(w).parses()),
         subwords=lambda w: run(w).in_subwords(),
         kept=lambda w: run(w).kept_lines(),
     output:
@@ -91,6 +91,7 @@ rule annotate:
         **preparing("annotate"),
     params:
         code=code("annotate"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).parses().values()),
         trees=lambda wildcards, input: as_options(trees=input.get("trees")),
         heads=lambda wildcards, input: as_options(heads=input.get("heads")),
         kept=lambda wildcards, input: as_options(kept=input.kept),

@@ -19,6 +19,7 @@ rule templates:
         **preparing("templates"),
     params:
         code=code("templates"),
+        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).target_trees(*TRAINED)),
         settings=lambda w: run(w).template_cut(),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
         output=subpath(output[0], parent=True),

@@ -20,22 +20,6 @@ rule convert_roberta:
         "synmask convert-roberta --input {params.folder:q} --output {params.output:q} 2> {log:q}"
 
 
-rule demo_text:
-    output:
-        WEIGHTS / "generated/{split}.txt",
-    log:
-        WEIGHTS / "logs/demo_text.{split}.log",
-    wildcard_constraints:
-        weights=any_of(CONFIG.entries_with("weights", "pretrain")),
-        split=any_of(TRAINED),
-    localrule: True
-    params:
-        code=code("demo-text"),
-        settings=lambda w: as_json(run(w).pretraining.generate),
-    shell:
-        "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
-
-
 rule pretraining_text:
     input:
         train=lambda w: run(w).pretraining_text("train"),

@@ -54,6 +54,12 @@ def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
         yield handle
 
 
+def plain_or_packed(path: str | Path) -> str:
+    """`path`, or PATH.gz if only that exists."""
+    packed = Path(f"{path}.gz")
+    return str(packed if packed.exists() and not Path(path).exists() else path)
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file (.gz or plain) without their line ends; only "\\n" ends a line.
 

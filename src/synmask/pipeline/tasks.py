@@ -64,13 +64,13 @@ GLUE = {
     "qqp": Task(2, BINARY, ("f1", "accuracy")),
     "sts-b": Task(2, (), ("pearson", "spearman")),
 }
-GENERATED = {  # corpora/demo/nlu_tasks.py
+DEMO = {  # demo/tasks/
     "acceptability": Task(1, BINARY, ("matthews",)),
     "paraphrase": Task(2, BINARY, ("f1", "accuracy")),
     "entailment": Task(2, INFERENCE, ("accuracy",)),
     "predicate": Task(1, (), ("pearson", "spearman")),
 }
-TASKS = GLUE | GENERATED
+TASKS = GLUE | DEMO
 SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set
     "CoLA.tsv": ("cola", "test"),
     "SST-2.tsv": ("sst-2", "test"),

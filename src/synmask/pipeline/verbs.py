@@ -20,7 +20,6 @@ PEOPLE = {
 }
 STEPS = {
     "Corpora": {
-        "demo-corpus": "corpora.demo:write_corpus",
         "download": "corpora.download:fetch",
         "prepare": "corpora.prepare:prepare",
         "text": "corpora.pair:write_text",
@@ -47,8 +46,6 @@ STEPS = {
     },
     "Language understanding": {
         "glue": "corpora.glue:write_part",
-        "demo-task": "corpora.demo.nlu_tasks:write_part",
-        "demo-text": "corpora.demo.nlu_tasks:write_text",
         "convert-roberta": "roberta.huggingface:convert_huggingface",
         "pretraining-text": "roberta.encode_text:write_pretraining_text",
         "encode-parses": "roberta.encode:encode_parses",

@@ -14,7 +14,7 @@ from on_slurm import all_jobs, wait_for
 pytestmark = pytest.mark.xdist_group("slurm")
 CLUSTER = Path(__file__).with_name("cluster.sh")
 SLURM = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]
-TEXT = "results/demo/raw/train.de"
+TEXT = "results/demo/de-en/text/train.de"
 FILE = "slurm.local.yaml"
 REFUSED = "Batch job submission failed: Invalid account or account/partition combination specified"
 # Goes before the real verb: does something first, once.
@@ -50,7 +50,7 @@ def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(cluster, pro
     done = project.snakemake(TEXT, *SLURM, check=False)
     assert done.returncode == 1
     lines = messages_of(done.output)
-    assert lines[:2] == ["1 job", f"FAILED   demo_corpus: {TEXT}"]
+    assert lines[:2] == ["1 job", f"FAILED   text: {TEXT}"]
     change = "change `account` in slurm.local.yaml (and whether it may use the partition main)"
     shown = [f"sbatch: error: {REFUSED}", change, f"the commands behind it: snakemake -np {TEXT}"]
     assert lines[2 : 2 + len(shown)] == [f"         {line}" for line in shown]
@@ -62,7 +62,7 @@ def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(cluster, pro
 
 def test_an_unknown_partition_is_named_in_the_dry_run_and_before_submission(cluster, project):
     site(project, partition="batch")
-    message = f"synmask/demo/raw:text: no partition batch: change `partition` in {FILE}; `sinfo -s` lists"
+    message = f"synmask/demo/de-en:text: no partition batch: change `partition` in {FILE}; `sinfo -s` lists"
     assert message in project.snakemake(TEXT, *SLURM, "-n").output
     done = project.snakemake(TEXT, *SLURM, check=False)
     assert (done.returncode, message in done.output) == (1, True)
@@ -89,7 +89,7 @@ def test_a_job_of_a_killed_snakemake_is_waited_for(cluster, project):
         "sbatch",
         "--parsable",
         "--comment",
-        "synmask/demo/raw:text",
+        "synmask/demo/de-en:text",
         "-o",
         "/dev/null",
         "--wrap",
@@ -98,7 +98,9 @@ def test_a_job_of_a_killed_snakemake_is_waited_for(cluster, project):
     done = subprocess.run(earlier, cwd=project.folder, text=True, capture_output=True, check=True)
     number = done.stdout.strip()
     output = project.snakemake(TEXT, *SLURM).output
-    assert f"synmask/demo/raw:text: an earlier SLURM job, {number}, works on it; the new one waits" in output
+    assert (
+        f"synmask/demo/de-en:text: an earlier SLURM job, {number}, works on it; the new one waits" in output
+    )
     assert "FAILED" not in output
     first, second = (job for job in all_jobs() if job.get("WorkDir") == str(project.folder))
     assert first["EndTime"] <= second["StartTime"]
@@ -107,10 +109,10 @@ def test_a_job_of_a_killed_snakemake_is_waited_for(cluster, project):
 def test_a_job_over_its_memory_gets_more(cluster, project):
     first(project, f"{sys.executable} -c 'x = bytearray(900 * 1000**2); import time; time.sleep(30)'")
     lines = messages_of(project.snakemake(TEXT, *SLURM).output)
-    assert lines[1] == f"FAILED   demo_corpus: {TEXT}"
+    assert lines[1] == f"FAILED   text: {TEXT}"
     assert lines[2].endswith(": FAILED, over its memory: it asked for 601 MB, 3 minutes, 1 CPU")
     assert any("slurmstepd" in line and "exceeded memory limit" in line for line in lines[3:7])
-    assert "synmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 6 minutes, 1 CPU" in lines
+    assert "synmask/demo/de-en:text: attempt 2 of 4 asks for 1,202 MB, 6 minutes, 1 CPU" in lines
     assert any(line.startswith("done     1 job") for line in lines)
 
 

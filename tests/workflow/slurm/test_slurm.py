@@ -95,7 +95,7 @@ def test_the_demo_runs_from_text_to_tables(demo):
 def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried(demo):
     submitted = jobs(demo)
     assert [job["Comment"] for job in submitted] == [
-        "synmask/demo:text",
+        "synmask/demo/de-en:text",
         "synmask/demo/de-en/grammar/seed1:train",
         *["synmask/demo/de-en/grammar/seed1:evaluate"] * 2,
     ]
@@ -259,8 +259,8 @@ def disturbed(demo, cluster, new_project):
 def over_time(project):
     """A job that takes longer than it asked for, in its first attempt."""
     program(project, SLEEPY)
-    minutes = ["--set-resources", "demo_corpus:runtime=60 if attempt > 1 else 1", "--"]
-    return finish(project.start(*SLURM, *minutes, "results/demo/raw/train.de", warm=True), project)
+    minutes = ["--set-resources", "text:runtime=60 if attempt > 1 else 1", "--"]
+    return finish(project.start(*SLURM, *minutes, "results/demo/de-en/text/train.de", warm=True), project)
 
 
 def average(project):
@@ -309,7 +309,9 @@ def test_a_job_over_its_time_gets_more(disturbed):
         f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n"
         in project.output
     )
-    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 60 minutes, 1 CPU\n" in project.output
+    assert (
+        "\nsynmask/demo/de-en:text: attempt 2 of 4 asks for 1,202 MB, 60 minutes, 1 CPU\n" in project.output
+    )
 
 
 def test_a_training_whose_node_dies_goes_on_elsewhere_to_the_same_model(disturbed, undisturbed):

@@ -8,7 +8,7 @@ from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.sections import Batch, Resources
 from synmask.pipeline.guidance import GUIDES, Guidance
-from synmask.pipeline.tasks import GENERATED, GLUE, TASKS
+from synmask.pipeline.tasks import TASKS
 
 BASELINES = {
     "majority": "Majority",
@@ -100,22 +100,14 @@ class NluTask(Finetuning):
         return [self.column + endings.get(part, "") for part in self.parts]
 
 
-class GenerateTask(base.Section):
-    """Sizes and seed of a generated task."""
-
-    seed: base.Seed = 1
-    train: base.Count
-    dev: base.Count
-
-
 class Benchmark(base.Section):
     """Tasks of language understanding, and the RoBERTa that is fine-tuned on them."""
 
     title: base.Line = key("of the benchmark, in pages")
     weights: base.Name = key("what is fine-tuned: one of `weights`")
     weights_of: dict[base.Name, base.Name] = key("system: other weights", {})
-    generate: base.Seed | None = key("generate the demo's tasks, by this seed", None)
     folder: base.PathText | None = key("your folder of the tasks: CoLA/train.tsv (or .tsv.gz), …", None)
+    parsed: bool = key("whether it also has train.text, .tokens, .trees and .heads (or .gz) of each", False)
     sha256: base.Checksums = {}
     seeds: base.Seeds = None
     finetuning: dict[str, Any] = key("keys of `tasks` that all share", {})
@@ -123,18 +115,18 @@ class Benchmark(base.Section):
     resources: Resources = key("keys that override the common `resources`", Resources)
 
     @model_validator(mode="after")
-    def _one_origin(self) -> "Benchmark":
-        if self.generate is not None and self.folder is not None:
-            raise ValueError("give `generate` or `folder`, not both")
+    def _parses_have_a_folder(self) -> "Benchmark":
+        if self.parsed and self.folder is None:
+            raise ValueError("parsed: name the `folder` with the parses")
         return self
 
     @model_validator(mode="after")
     def _tasks_have_sources(self) -> "Benchmark":
         columns: dict[str, str] = {}
         for name, task in self.tasks.items():
-            path, known = ("tasks", name), GLUE if self.generate is None else GENERATED
-            base.check_known(path, "task", known, name)
-            if known is GLUE and self.folder is None and not task.urls:
+            path = ("tasks", name)
+            base.check_known(path, "task", TASKS, name)
+            if self.folder is None and not task.urls:
                 raise base.Fault(path, "give `urls`, or the benchmark's `folder`")
             if "train" not in task.rows:
                 raise base.Fault((*path, "rows"), "no number of rows for train")
@@ -174,28 +166,13 @@ class PretrainingRun(base.Section):
     training: PretrainingSettings = key("how it is trained", PretrainingSettings)
 
 
-class GenerateText(base.Section):
-    """Numbers of documents and seed of generated text."""
-
-    seed: base.OneSeed = 1
-    train: base.Count = key("training documents")
-    valid: base.Count = key("validation documents")
-
-
 class Pretrain(PretrainingRun):
     """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
-    text: Texts = key("plain text: one sentence per line, an empty line after each document", {})
-    generate: GenerateText | None = key("instead: text from the demo's grammar", None)
+    text: Texts = key("plain text: one sentence per line, an empty line after each document", min_length=2)
     merges: base.Count = key("operations of its byte-level BPE", 10000)
     seed: base.OneSeed = 1
     resources: Resources = key("memory, time and devices that its training asks for", Resources)
-
-    @model_validator(mode="after")
-    def _one_text(self) -> "Pretrain":
-        if len(self.text) != (0 if self.generate else 2):
-            raise ValueError("give `text` with `train` and `valid`, or `generate`")
-        return self
 
 
 class Continuation(DecayingTraining):

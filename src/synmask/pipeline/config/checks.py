@@ -111,12 +111,15 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, name: str
         except ValidationError as error:
             raise _fault_of_run(error, path, config, corpus, name) from None
         source, target = sides(direction)
-        for reader, language, what, lacking in (
-            (system.templated, target, "templates of the target", "no trees"),
-            (system.kind.reads, source, f"{' and '.join(sorted(system.kind.reads))} of a parser", "none"),
+        reads = system.kind.reads
+        read = f"{' and '.join(sorted(reads))} of a parser"
+        for reader, language, parse, what in (
+            (system.templated, target, "trees", "templates of the target"),
+            (reads, source, "heads" if "heads" in reads else "trees", read),
         ):
-            there = not reader or DataFiles(config).parses(corpus, "train", language)
-            lacks = f"corpus {corpus!r} has {lacking} of {language}, leave it out"
+            parses = (DataFiles(config).parses(corpus, split, language) for split in SPLITS)
+            there = not reader or all(parse in paths for paths in parses)
+            lacks = f"corpus {corpus!r} has no {parse} of {language}, leave it out"
             _require(there, path, f"system {name!r} reads {what}; {lacks}")
         what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
         pieces = system.templated and config.corpora[corpus].sentencepiece
@@ -165,7 +168,7 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
         if table.benchmark:
             _require(system not in BASELINES, rows, f"{system!r} is a trivial baseline's name; take another")
             _check_roberta(config, rows, system, table.benchmark)
-    parsed = table.benchmark and config.benchmarks[table.benchmark].generate is None
+    parsed = table.benchmark and not config.benchmarks[table.benchmark].parsed
     lacks = parsed and config.reads_words(table) and TASK_LANGUAGE not in config.corenlp.languages
     what = f"a system here reads a parser's words, and corenlp.languages has no {TASK_LANGUAGE!r}"
     _require(not lacks, rows, f"{what}; leave it out, or say how to parse")

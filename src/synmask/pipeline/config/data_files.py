@@ -20,7 +20,7 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
-from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.tasks import GLUE, TASKS
 
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
 HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
@@ -78,10 +78,8 @@ class DataFiles:
     config: Config
 
     def raw_files(self, corpus: str, split: str, language: str) -> list[str]:
-        """Paths of a split's raw text (downloaded, generated or the user's): one, or one per test set."""
+        """Paths of a split's raw text (downloaded or the user's): one, or one per test set."""
         entry = self.config.corpora[corpus]
-        if entry.generate is not None:
-            return [filled(f"{CORPUS}/raw/{split}.{language}", corpus=corpus)]
         if entry.format is not None:
             return [filled(f"{CORPUS}/raw/{'-'.join(entry.languages)}/{split}.{language}", corpus=corpus)]
         names = [name.replace("{language}", language) for name in entry.file_names(split)]
@@ -93,7 +91,7 @@ class DataFiles:
         It is that of the configuration, or of the lines in the user's file in `language`.
         """
         entry = self.config.corpora[corpus]
-        number = entry.generate.train if entry.generate else entry.pairs.get("train")
+        number = entry.pairs.get("train")
         if number is None and entry.files and (size := size_of(self.raw_files(corpus, "train", language))):
             number, _ = size
         return sum(number) // 2 if isinstance(number, tuple) else number
@@ -115,8 +113,8 @@ class DataFiles:
         """
         entry = self.config.benchmarks[benchmark]
         if entry.folder is not None:
-            name = DIAGNOSTIC if part == "ax" else GLUE_FOLDERS.get(task, task.upper())
-            return [f"{entry.folder.rstrip('/')}/{name}"]
+            name = GLUE_FOLDERS.get(task, task.upper()) if task in GLUE else task
+            return [f"{entry.folder.rstrip('/')}/{DIAGNOSTIC if part == 'ax' else name}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
         return [f"{self.config.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
@@ -135,10 +133,10 @@ class DataFiles:
         return sum(self.parsed_together(benchmark, task)[start].values()) * TASKS[task].sentences
 
     def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
-        """Prefixes of the parsed sentences of a part: its own if generated, else `parsed_together`."""
+        """Prefixes of the parsed sentences of a part: in the benchmark's folder, else `parsed_together`."""
+        if self.config.benchmarks[benchmark].parsed:
+            return [f"{folder}/{part}" for folder in self.task_sources(benchmark, task)]
         stem = filled(f"{TASK}/syntax", benchmark=benchmark, task=task)
-        if self.config.benchmarks[benchmark].generate is not None:
-            return [f"{stem}/{part}"]
         [start] = (name for name, parts in self.parsed_together(benchmark, task).items() if part in parts)
         files = -(-self.task_sentences(benchmark, task, start) // SENTENCES_PER_FILE)
         return [f"{stem}/{start}{number}" for number in range(1, files + 1)]
@@ -190,9 +188,6 @@ class DataFiles:
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
-        trees = self.config.corpora[corpus].trees
-        if isinstance(trees, dict) and split in trees:
-            return trees[split].replace("{language}", language)
         return self.parses(corpus, split, language).get("trees") if split != "train" else None
 
     def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
@@ -204,13 +199,13 @@ class DataFiles:
 
         They cover all lines of the text; clean/kept.* has the lines that are in the training data.
         """
-        if self.config.corpora[corpus].generate is not None:
-            [stem] = self.raw_files(corpus, split, language)
-        elif pair := self.parsed_pair(corpus, language):
+        if pair := self.parsed_pair(corpus, language):
             stem = filled(f"{PAIR}/syntax/{split}.{language}", pair, corpus=corpus)
-        else:
-            return {}
-        return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
+            return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
+        entry = self.config.corpora[corpus]
+        files = {"trees": {} if entry.trees == "corenlp" else entry.trees, "heads": entry.heads}
+        own = {name: paths[split] for name, paths in files.items() if split in paths}
+        return {name: path.replace("{language}", language) for name, path in own.items()}
 
     def parsed_pair(self, corpus: str, language: str) -> str | None:
         """The language pair in whose folder CoreNLP parses a language, once for all directions.
@@ -219,7 +214,7 @@ class DataFiles:
         CoreNLP does not parse the language.
         """
         entry = self.config.corpora[corpus]
-        if entry.generate is not None or entry.trees != "corenlp" or not self.parser_code(language):
+        if entry.trees != "corenlp" or not self.parser_code(language):
             return None
         first, second = entry.languages[:2]
         return f"{first}-{second if language == first else language}"

@@ -21,7 +21,7 @@ NO_KEY = object()
 
 COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 # Keys that define a corpus' text; a corpus with a text of its own inherits none of them.
-TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "sentence")
+TEXT = ("files", "format", "archives", "url", "sha256", "pairs", "sentence", "heads")
 
 
 def project_files(folder: str | Path = "") -> list[str]:
@@ -174,19 +174,15 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     if not isinstance(corpora[base], Mapping):
         raise Fault(("corpora", base), "must be keys and values")
     inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))
-    files, generated = _mapping(entry.get("files")), entry.get("generate")
-    if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
-        dropped = {*TEXT}
-        if not generated:  # of the same grammar
-            dropped.add("text")
-        if generated or inherited.get("trees") != "corenlp":
-            dropped.add("trees")
+    files = _mapping(entry.get("files"))
+    if {*files} >= {*SPLITS}:  # a text of its own; `corenlp` says how to parse any text
+        dropped = {*TEXT, "text"} | ({"trees"} if inherited.get("trees") != "corenlp" else set())
         inherited = {key: value for key, value in inherited.items() if key not in dropped} | {
             "download": name
         }
     elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
         inherited |= {"download": name, "sha256": {}}
-    for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
+    for key in ("files", "pairs", "trees", "heads"):  # neither the base's files nor their sizes and trees
         if isinstance(inherited.get(key), Mapping):
             inherited[key] = {split: value for split, value in inherited[key].items() if split not in files}
     return merge(inherited, entry)

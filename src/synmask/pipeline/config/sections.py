@@ -15,8 +15,6 @@ from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, known_
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.tokens import Tokens
 
-DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
-
 
 class Lengths(base.Section):
     """Which training pairs are kept."""
@@ -242,19 +240,7 @@ class CoreNLP(base.Section):
         return jars
 
 
-Generated = Annotated[int, Field(gt=0, le=10_000_000), base.NUMBER]  # pairs; ten million are a GB
-
-
-class Generate(base.Section):
-    """Sizes and seed of a generated corpus."""
-
-    seed: base.OneSeed = 1
-    train: Generated = key("training pairs")
-    valid: Generated = key("validation pairs")
-    test: Generated = key("test pairs")
-
-
-Trees = Literal["corenlp"] | dict[Literal["valid", "test"], base.PathText]
+Trees = Literal["corenlp"] | dict[Split, base.PathText]
 Pairs = base.Count | tuple[base.Count, base.Count]  # a number, or the least and the most
 
 
@@ -263,7 +249,6 @@ class Corpus(base.Section):
 
     languages: base.Distinct[base.Language] = key("codes of ISO 639: de, deu, pt_BR", min_length=2)
     based_on: str | None = key("the corpus that all other keys are taken from", None)
-    generate: Generate | None = key("generate the demo's text", None)
     files: dict[Split, base.PathText | dict[base.Name, base.PathText]] | None = key(
         "of each split a file with {language} in its name, plain text or .gz, one sentence per line; several "
         "test sets have names, are decoded together, and scored together and apart",
@@ -283,10 +268,11 @@ class Corpus(base.Section):
         Trees,
         BeforeValidator(lambda given: {} if given is None else given, json_schema_input_type=Trees | None),
     ] = key(
-        "gold trees for the parsing scores: `corenlp` parses the text; files of bracketed trees over tokens; "
-        "null: none, although `based_on` has some",
+        "gold trees for the parsing scores, and trees that systems read: `corenlp` parses the text; files of "
+        "bracketed trees over tokens, one per sentence; null: none, although `based_on` has some",
         {},
     )
+    heads: dict[Split, base.PathText] = key("of the same, dependency heads: from 1, the root's 0", {})
     sentence: base.Count | None = key("the validation sentence to draw; default: one of 8 to 14 words", None)
     text: Text = key("from raw text to tokens", Text)
     bpe: Bpe = key("sub-words", Bpe)
@@ -315,8 +301,8 @@ class Corpus(base.Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
-        if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
-            raise ValueError("give one of `generate`, `files` and `format`")
+        if (self.files is None) == (self.format is None):
+            raise ValueError("give one of `files` and `format`")
         if (self.format is None) != (not self.archives):
             raise ValueError("`format` and `archives` go together")
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
@@ -332,10 +318,6 @@ class Corpus(base.Section):
                 what = f"icu is for scripts without spaces, not for {language}"
                 raise ValueError(f"text.tokeniser: {what}; give {default_tokeniser(language)[0]}")
         self._takes_pieces()
-        if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
-            raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
-        if self.generate is not None and self.trees:
-            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         for split, pairs in self.pairs.items():
             if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
                 raise ValueError(f"pairs.{split}: {pairs[0]} is above {pairs[1]}; give [least, most]")
@@ -379,7 +361,7 @@ class Corpus(base.Section):
             for direction in directions:
                 path = ("options", system, direction)
                 base.check_known(path, "direction", self.possible_directions, direction)
-        valid = self.generate.valid if self.generate else self.pairs.get("valid")
+        valid = self.pairs.get("valid")
         most = valid[1] if isinstance(valid, tuple) else valid
         if self.sentence and most and self.sentence > most:
             what = f"there is no sentence {self.sentence}: the validation set has {most}"

@@ -1,4 +1,4 @@
-"""Convert the paper's eight GLUE tasks, as published, to checked TSV."""
+"""Convert the paper's eight GLUE tasks, as published, and the demo's to checked TSV."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines
-from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.files import plain_or_packed, read_lines
+from synmask.pipeline.tasks import DEMO, TASKS
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ LAYOUTS = {
     "mrpc": TaskFormat("MRPC", ("#1 String", "#2 String"), "Quality"),
     "qqp": TaskFormat("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
     "sts-b": TaskFormat("STS-B", ("sentence1", "sentence2"), "score"),
+    **{name: TaskFormat(name, (*task.columns[:-1],), "label") for name, task in DEMO.items()},
 }
 TEST_TEXTS = {"cola": ("sentence",)}  # where a test set's columns have other names
 MRPC_PAIRS, MRPC_DEV, MRPC_TEST = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv", "msr_paraphrase_test.txt"
@@ -49,7 +50,7 @@ def write_part(
     out. A test set keeps malformed rows, since the server counts them.
 
     Args:
-        task: cola, sst-2, mnli, qnli, rte, mrpc, qqp or sts-b.
+        task: cola, sst-2, mnli, qnli, rte, mrpc, qqp or sts-b; or one of the demo's.
         part: train, dev or test; for mnli train, dev_matched, dev_mismatched, test_matched,
             test_mismatched or ax.
         sources: Its archive (for ax, AX.tsv, too; for mrpc, which GLUE splits itself, its pairs and the ids
@@ -91,9 +92,7 @@ def write_part(
 def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> Path:
     first = sources[0]
     if first.is_dir():
-        name = first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")
-        paths = [name.with_name(f"{name.name}{ending}") for ending in ("", ".gz")]
-        return next((path for path in paths if path.is_file()), paths[0])
+        return Path(plain_or_packed(first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")))
     if part == "ax":
         return _named(task, sources, AX_FILE)
     if task == "mrpc":

@@ -33,7 +33,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
     """Write one part of a task, or a test set, as ids for RoBERTa.
 
     Args:
-        input: Output of `glue` or `demo-task`.
+        input: Output of `glue`.
         weights: Folder with encoder.json, vocab.bpe and dict.txt.
         max_tokens: Truncate longer examples.
         output: PART.npz.
@@ -89,7 +89,7 @@ def annotate_task(
     """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
-        input: Output of `glue` or `demo-task`.
+        input: Output of `glue`.
         data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
         weights: Folder with encoder.json and vocab.bpe.
         parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.

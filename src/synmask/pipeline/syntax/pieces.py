@@ -15,7 +15,7 @@ import numpy as np
 
 from synmask.options import NO_TOKEN
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines
+from synmask.pipeline.files import plain_or_packed, read_lines
 from synmask.pipeline.syntax.treebank import FLAT
 from synmask.pipeline.text.escapes import unescape
 
@@ -31,13 +31,14 @@ class Parsed(NamedTuple):
 
 def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
     """Each sentence of PREFIX.text with its parse from PREFIX.tokens (Moses'), .trees and .heads; None if the
-    sentence is unparsed (its tree is flat).
+    sentence is unparsed (its tree is flat). The names may end in .gz.
 
     Raises:
         UserError: a file is missing, or the files do not match.
     """
     for prefix in prefixes:
-        files = [read_lines(f"{prefix}.{ending}") for ending in ("text", "tokens", "trees", "heads")]
+        paths = (f"{prefix}.{ending}" for ending in ("text", "tokens", "trees", "heads"))
+        files = [read_lines(plain_or_packed(path)) for path in paths]
         try:
             for text, tokens, tree, heads in zip(*files, strict=True):
                 parsed = Parsed([*map(unescape, tokens.split())], [int(head) for head in heads.split()])

@@ -119,8 +119,7 @@ class Clock:
             return Work(
                 settings.total_updates * batch.gpus * batch.updates * batch.tokens, batch.tokens, *model
             )
-        text, made = entry.pretrain.text, entry.pretrain.generate
-        subwords = made.train * REFERENCE["other"] if made else _subwords_in(text["train"])
+        subwords = _subwords_in(entry.pretrain.text["train"])
         return Work(subwords and subwords * settings.max_epochs / REFERENCE["filled"], batch.tokens, *model)
 
     def _roberta(self, entry: WeightsSource) -> tuple[RobertaSize, int]:

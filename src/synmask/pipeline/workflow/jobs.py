@@ -13,7 +13,7 @@ from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pr
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, System
-from synmask.pipeline.files import SPLITS
+from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.runs import TRAININGS
@@ -293,6 +293,10 @@ class Job:
             self.data.parses(self.wildcards.corpus, split, self.wildcards.target)["trees"] for split in splits
         ]
 
+    def parses(self) -> dict[str, str]:
+        """The trees and heads of a split's source side."""
+        return self.data.parses(self.wildcards.corpus, self.wildcards.split, self.wildcards.source)
+
     def gold(self) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
         place = (self.wildcards.corpus, "valid", self.wildcards.source)
@@ -370,9 +374,8 @@ class Job:
         return as_json(_settings(self.pretraining))
 
     def pretraining_text(self, split: str) -> list[str]:
-        """The text of a pre-training: files of the user's, or generated."""
-        generated = [f"{WEIGHTS}/generated/{split}.txt"]
-        return [*self.pretraining.text.get(split, generated)]
+        """The text of a pre-training."""
+        return [*self.pretraining.text[split]]
 
     def continued_parses(self) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
@@ -446,10 +449,6 @@ class Job:
         """The TSV of each of these parts."""
         return [f"{TASK}/{part}.tsv" for part in self.parsed_parts()]
 
-    def task_sizes(self) -> str:
-        """Sizes and seed of a generated task, as JSON."""
-        return as_json({"seed": self.benchmark.generate, **self.task.rows})
-
     def task_parses(self) -> list[str]:
         return self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, self.wildcards.part)
 
@@ -473,7 +472,7 @@ class Job:
 
 def _files_of(parses: Iterable[str]) -> list[str]:
     """The files of parsed sentences with these prefixes."""
-    return [f"{prefix}.{kind}" for prefix in parses for kind in PARSES]
+    return [plain_or_packed(f"{prefix}.{kind}") for prefix in parses for kind in PARSES]
 
 
 def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:

@@ -21,7 +21,7 @@ from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Va
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
 from synmask.pipeline.published import Published
 from synmask.pipeline.runs import Column, Run, Training
-from synmask.pipeline.tasks import SUBMISSION, TASK_LANGUAGE
+from synmask.pipeline.tasks import GLUE, SUBMISSION, TASK_LANGUAGE
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
@@ -172,7 +172,7 @@ class Targets:
         return [table for table in tables if table.benchmark]
 
     def _parsed_tasks(self, table: Table) -> set[str]:
-        if self.config.benchmarks[table.benchmark].generate is not None:
+        if self.config.benchmarks[table.benchmark].parsed:
             return set()
         read = self.config.tasks_of(table) if self.config.reads_words(table) else []
         return {*read, *self._continued_on(table)}
@@ -208,7 +208,7 @@ class Targets:
             name
             for name, table in self.config.tables.items()
             if table.benchmark and table.tasks is None
-            if self.config.benchmarks[table.benchmark].generate is None
+            if {*self.config.benchmarks[table.benchmark].tasks} <= {*GLUE}
         ]
 
     # ---- an experiment -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The demo corpus: German source, English target, gold trees and heads, from one synchronous grammar.
+"""The grammar behind demo/: German source, English target, gold trees and heads, from synchronous rules.
 
 `grammar.txt` has words and rules, `table` reads it, `inflection` makes forms, `derivation` draws sentences.
 The translation follows from the German sentence alone. A model must know that:
@@ -10,6 +10,8 @@ The translation follows from the German sentence alone. A model must know that:
 
 Dependency heads: the finite verb heads its clause, an auxiliary its verb, a preposition its noun, the first
 conjunct the others; commas depend on the head of their clause, the full stop on the root. Arcs never cross.
+
+`PYTHONPATH=tools python -m demo_grammar demo` writes demo/ again, with the same bytes once they are unpacked.
 """
 
 import random
@@ -17,10 +19,10 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.sections import Generate
-from synmask.pipeline.corpora.demo.derivation import Side, sentence
+from demo_grammar.derivation import Side, sentence
 from synmask.pipeline.files import write_all_lines
+
+SIZES = {"train": 6000, "valid": 400, "test": 400}
 
 
 def distinct(sizes: Mapping[str, int], draw: Callable[[], Any], key: Callable[[Any], Hashable]) -> Iterator:
@@ -35,7 +37,7 @@ def distinct(sizes: Mapping[str, int], draw: Callable[[], Any], key: Callable[[A
                 yield part, drawn
 
 
-def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[Side, Side]]]:
+def generate(sizes: Mapping[str, int], seed: int = 1) -> Iterator[tuple[str, tuple[Side, Side]]]:
     """Yield (split, (German, English)), `sizes[split]` of each split; no German sentence occurs twice.
 
     The same sizes and seed give the same sentences.
@@ -44,29 +46,24 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[S
     return distinct(sizes, draw=lambda: sentence(rng), key=lambda pair: pair[0].text)
 
 
-def parsed_files(prefix: Path, sides: Collection[Side], ending: str = "") -> dict[Path, list[str]]:
-    """File → its lines: the text, PREFIX and `ending`, and its trees and heads, PREFIX.trees and .heads."""
+def parsed_files(prefix: Path, sides: Collection[Side], packed: str, text: str = "") -> dict[Path, list[str]]:
+    """File → its lines: the text, PREFIX and `text`, and its trees and heads; `packed`: ".gz" or ""."""
     lines = {
-        ending: [side.text for side in sides],
+        text: [side.text for side in sides],
         ".trees": [str(side.tree) for side in sides],
         ".heads": [" ".join(map(str, side.heads)) for side in sides],
     }
-    return {Path(f"{prefix}{ending}"): texts for ending, texts in lines.items()}
+    return {Path(f"{prefix}{ending}{packed}"): found for ending, found in lines.items()}
 
 
-def write_corpus(*, output: Path, settings: Json[Generate]) -> None:
-    """Generate the demo corpus with its gold trees and heads.
+def write_corpus(folder: Path, sizes: Mapping[str, int] = SIZES, seed: int = 1, packed: str = ".gz") -> None:
+    """Write {train,valid,test}.{de,en} and their gold .trees and .heads, each one line per sentence.
 
     A line of .trees is a bracketed tree of the line's Moses tokens, a line of .heads their heads (from 1, 0 =
     root), separated by spaces.
-
-    Args:
-        output: Folder for {train,valid,test}.{de,en}, .trees and .heads.
-        settings: Sizes and seed: '{"seed": 1, "train": 8000, "valid": 400, "test": 400}'.
     """
-    sizes = settings.model_dump(exclude={"seed"})
-    drawn = list(generate(sizes, settings.seed))
+    drawn = list(generate(sizes, seed))
     for split in sizes:
         for number, language in enumerate(("de", "en")):
             sides = [pair[number] for name, pair in drawn if name == split]
-            write_all_lines(parsed_files(output / f"{split}.{language}", sides))
+            write_all_lines(parsed_files(folder / f"{split}.{language}", sides, packed))

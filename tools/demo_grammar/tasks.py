@@ -12,17 +12,16 @@ The first three are rules of `grammar.txt`, which make each label with the same 
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
 
-from synmask.pipeline.arguments import Json
-from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
+from demo_grammar import distinct, parsed_files
+from demo_grammar.derivation import Side, Use, sentence, side_of
+from demo_grammar.inflection import ENGLISH
+from demo_grammar.table import RULES, Node
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo import distinct, parsed_files
-from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_of
-from synmask.pipeline.corpora.demo.inflection import ENGLISH
-from synmask.pipeline.corpora.demo.table import RULES, Node
 from synmask.pipeline.files import write_all_lines, write_lines
 
+SIZES = {"train": 4000, "dev": 500}
+DOCUMENTS = {"train": 16000, "valid": 300}  # for pre-training
 # Of labels
 WEIGHTS = {"acceptability": (1, 1), "paraphrase": (1, 2), "entailment": (1, 1, 1), "predicate": (1,)}
 Row = tuple[tuple[Side, ...], str]  # sentences and label
@@ -62,47 +61,31 @@ def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
     return tuple(side_of(Node("S", True, "", (*side, stop))) for side in sides)
 
 
-def write_part(
-    *,
-    task: Literal["acceptability", "paraphrase", "entailment", "predicate"],
-    part: Literal["train", "dev"],
-    settings: Json[GenerateTask],
-    output: Path,
-    parses: Path | None = None,
+def write_demo_task(
+    folder: Path, task: str, sizes: Mapping[str, int] = SIZES, seed: int = 1, packed: str = ".gz"
 ) -> None:
-    """Generate a task of language understanding from the demo's grammar.
+    """Write PART.tsv (sentence1, sentence2 if there are two, label) for each part of a task.
 
-    Args:
-        task: Its kind.
-        part: Which part.
-        settings: Sizes and seed: '{"seed": 1, "train": 3000, "dev": 500}'.
-        output: TSV: sentence1, sentence2 if there are two, label.
-        parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences, as
-            CoreNLP's step does for other tasks.
+    Also .text, .tokens, .trees and .heads of the part's sentences, as CoreNLP's step does for GLUE.
     """
-    drawn = rows(task, settings.model_dump(exclude={"seed"}), settings.seed)
-    examples = [row for name, row in drawn if name == part]
-    table = ([*(side.text for side in sides), label] for sides, label in examples)
-    files = {output: tasks.task_lines(task, table)}
-    if parses:
-        sentences = {side.text: side for sides, _ in examples for side in sides}
+    drawn = [*rows(task, sizes, seed)]
+    for part in sizes:
+        found = [row for name, row in drawn if name == part]
+        table = ([*(side.text for side in sides), label] for sides, label in found)
+        sentences = {side.text: side for sides, _ in found for side in sides}
         tokens = (" ".join(side.tree.leaves()) for side in sentences.values())
-        files |= {Path(f"{parses}.tokens"): tokens} | parsed_files(parses, sentences.values(), ".text")
-    write_all_lines(files)
+        files = {Path(f"{folder}/{part}.tsv{packed}"): tasks.task_lines(task, table)}
+        files[Path(f"{folder}/{part}.tokens{packed}")] = tokens
+        write_all_lines(files | parsed_files(folder / part, sentences.values(), packed, ".text"))
 
 
-def write_text(*, split: Literal["train", "valid"], settings: Json[GenerateText], output: Path) -> None:
-    """Generate text for pre-training from the demo's grammar.
+def write_text(path: Path, count: int, seed: int = 1) -> None:
+    """Write text for pre-training: one sentence per line, an empty line after each of `count` documents.
 
     One document in three is a sentence of the demo corpus' kind. The others are pairs of nearly the same
     words, so that a model learns to look for a word's counterpart.
-
-    Args:
-        split: train or valid.
-        settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
-        output: One sentence per line, an empty line after each document.
     """
-    count, rng = getattr(settings, split), random.Random(f"text {split} {settings.seed}")
+    rng = random.Random(f"text {path.name.partition('.')[0]} {seed}")
     kinds = (("predicate", ""), ("paraphrase", "0"), ("paraphrase", "1"))
     documents = (_row(rng, *rng.choice(kinds))[0] for _ in range(count))
-    write_lines(output, (line for sides in documents for line in (*(side.text for side in sides), "")))
+    write_lines(path, (line for sides in documents for line in (*(side.text for side in sides), "")))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN
-from synmask.pipeline.corpora.demo.table import RULES, VALUES, Node
+from demo_grammar.inflection import ENGLISH, GERMAN
+from demo_grammar.table import RULES, VALUES, Node
 from synmask.pipeline.syntax.treebank import Tree
 
 LENGTHS = range(4, 31)

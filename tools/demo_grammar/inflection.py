@@ -2,7 +2,7 @@
 
 import re
 
-from synmask.pipeline.corpora.demo.table import VALUES, Word
+from demo_grammar.table import VALUES, Word
 
 Form = tuple[str, str]
 CASES, GENDERS = ("nom", "acc", "dat", "gen"), "mfnp"
