@@ -13,6 +13,7 @@ from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
+from synmask.pipeline.files import SPLITS
 from synmask.pipeline.guidance import options_from
 from synmask.pipeline.languages import known_as, sides
 from synmask.pipeline.published import Published

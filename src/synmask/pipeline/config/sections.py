@@ -328,7 +328,7 @@ class Corpus(base.Section):
         pieces join these."""
         chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
         if raw := [language for language, name in chosen.items() if name == "sentencepiece"]:
-            if self.trees == "corenlp" or self.generate:
+            if self.trees == "corenlp" or "train" in self.trees:
                 what = "sentencepiece makes no words, over which this corpus has trees"
                 raise ValueError(f"text.tokeniser: {what}; give another, and beside it `sentencepiece: {{}}`")
             unspaced = {language for language in raw if script(language) in WITHOUT_SPACES}
