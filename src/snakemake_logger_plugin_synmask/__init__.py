@@ -105,7 +105,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         event = getattr(record, "event", None)
-        if event == LogEvent.ERROR and (line := terminal.missing_file(record.getMessage())):
+        if event == LogEvent.ERROR and (line := terminal.in_one_line(record.getMessage())):
             record.msg, record.args = line, None
         if self.plain_handler:
             if event == LogEvent.JOB_INFO:

@@ -267,6 +267,20 @@ def test_a_file_that_cannot_be_made_is_one_line(project, path, line):
     assert lines_of(done.output) == [line if ".gz: " in line else f"results/{path}: {line}"]
 
 
+def test_a_damaged_record_of_snakemake_s_is_one_line(project):
+    project.snakemake("-c1", TEXT)
+    records = [path for path in (project.folder / ".snakemake/metadata").iterdir() if path.is_file()]
+    for path in records:
+        path.write_text("[1]")
+    done = project.snakemake("-n", TEXT, check=False)
+    assert records
+    assert done.returncode == 1
+    [line] = lines_of(done.output)
+    assert line.startswith(
+        ".snakemake/metadata: a record in it is damaged; remove the folder, then add --forceall --touch"
+    )
+
+
 def test_rules_that_train_are_known():
     text = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
     rules = re.findall(r"^(?:use )?rule (?:\w+ as )?(\w+).*?(?=^(?:use )?rule |\Z)", text, re.M | re.S)

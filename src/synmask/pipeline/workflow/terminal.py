@@ -294,8 +294,16 @@ def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
         yield hours
 
 
-def missing_file(text: str) -> str | None:
-    """One line for Snakemake's message that no rule makes a target or an input; None for other messages."""
+def in_one_line(text: str) -> str | None:
+    """One line for Snakemake's messages on a target or input that no rule makes, and on a damaged record.
+
+    None for other messages.
+    """
+    if "validation error for MetadataRecord" in text:
+        return (
+            ".snakemake/metadata: a record in it is damaged; remove the folder, then add --forceall --touch "
+            "to this command, once, to accept the files as made with the present settings and code"
+        )
     if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(.*)", text, re.S):
         first = min(map(str.strip, found[2].strip().splitlines()))  # Snakemake lists a set
         return f"{first}: no such file, and no rule makes it; rule {found[1]} needs it"
