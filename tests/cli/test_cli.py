@@ -315,7 +315,7 @@ def test_a_target_to_plan_that_does_not_exist_is_answered_with_the_nearest(capsy
 
 def test_verbs_on_text_start_without_torch():
     code = (
-        "import sys, synmask.pipeline.cli, synmask.pipeline.text.tokenise, synmask.pipeline.text.bpe, synmask.pipeline.corpora.demo, "
+        "import sys, synmask.pipeline.cli, synmask.pipeline.text.tokenise, synmask.pipeline.text.bpe, "
         "synmask.pipeline.reporting.tables, synmask.pipeline.evaluation.parseval; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -371,7 +371,7 @@ SYSTEMS = load(read_all(FILES) | {"published": str(ROOT / "workflow/published.ya
 )
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
     config = load(read_all(FILES))
-    settings["system"] = config.run_settings("demo", "de-en", system).plain()["system"]
+    settings["system"] = config.run_settings("multi30k", "de-en", system).plain()["system"]
     settings["model"]["encoder_layers"] = 3  # as many as roberta-grammar guides
     epochs = run(corpus, tmp_path / "a", settings)
     assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())

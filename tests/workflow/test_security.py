@@ -53,8 +53,9 @@ def test_what_is_not_a_table_is_no_target_without_trainings(project, target):
 
 def test_a_target_behind_configfile_is_told_its_place(project):
     (project.folder / "mine.yaml").write_text("seeds: [1]\n")
-    output = refused(project, "-n", "--configfile", "mine.yaml", "demo")
-    assert output == "demo: No such file or directory; if it is a target, give it before --configfile"
+    for target, fault in (("demo", "Is a directory"), ("demo-all", "No such file or directory")):
+        output = refused(project, "-n", "--configfile", "mine.yaml", target)
+        assert output == f"{target}: {fault}; if it is a target, give it before --configfile"
 
 
 def test_a_fault_in_a_file_laid_over_is_reported_for_that_file(project):
