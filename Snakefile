@@ -97,6 +97,3 @@ onstart:
     records.keep()  # what results are made from
     for message in filter(None, [PLANNED.half_done(), PLANNED.unrecorded()]):
         logger.warning(message)
-
-
-PLANNED.inform_terminal()

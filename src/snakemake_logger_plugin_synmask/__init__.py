@@ -89,7 +89,7 @@ class LogHandler(LogHandlerBase):
         plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
         colour = {"no_color": True} if common.nocolor else {}
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
-        self.run = WorkflowRun(touching=terminal.is_touch(sys.argv[1:]))
+        self.run = WorkflowRun()
         self.live, self.ended = None, threading.Event()
         self.executing = False
         self.handlers = {
@@ -109,14 +109,14 @@ class LogHandler(LogHandlerBase):
             record.msg, record.args = line, None
         if self.plain_handler:
             if event == LogEvent.JOB_INFO:
-                record.reason = terminal.WORKFLOW.because(record.jobid) or record.reason
+                record.reason = terminal.planned.because(record.jobid) or record.reason
             self.plain_handler.setFormatter(self.formatter)
             self.plain_handler.emit(record)
-            if record.getMessage().startswith(NOTHING) and (line := terminal.WORKFLOW.unrecorded()):
+            if record.getMessage().startswith(NOTHING) and (line := terminal.planned.unrecorded()):
                 self.plain_handler.emit(makeLogRecord({"msg": line, "levelno": WARNING}))
             if event == LogEvent.RUN_INFO and self.common_settings.dryrun and not self.counted:
                 self.counted = True
-                for line in terminal.notices():
+                for line in terminal.planned.notices():
                     # not by `logger`: its queue may have been closed before this record came out of it
                     self.plain_handler.emit(makeLogRecord({"msg": line, "levelno": WARNING}))
             return
@@ -144,7 +144,7 @@ class LogHandler(LogHandlerBase):
         if not self.run.counts:
             return []
         if self.common_settings.dryrun:
-            return [*terminal.dry_run_lines(self.run.counts)]
+            return [*terminal.planned.dry_run_lines(self.run.counts)]
         return [f"{head:<8} {words}" for head, words in self.run.ending()]
 
     def _print(self, text: str, style: str | None = None) -> None:
@@ -158,13 +158,13 @@ class LogHandler(LogHandlerBase):
         elif text.startswith(INTERRUPTED):
             self.run.interrupted = True
             self._print("stopping: trainings save where they are")
-        elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
+        elif text.startswith("Trying to restart") and terminal.planned.on_slurm:
             pass  # workflow/compat_slurm.py prints it, with the job's new request
         elif record.levelno < WARNING and self.executing and not text.startswith(SHOWN_PREFIXES):
             pass
         elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):
             self._print(text)
-            if text.startswith(NOTHING) and (line := terminal.WORKFLOW.unrecorded()):
+            if text.startswith(NOTHING) and (line := terminal.planned.unrecorded()):
                 self._print(line)
 
     def _started(self, record: Any) -> None:
@@ -172,9 +172,10 @@ class LogHandler(LogHandlerBase):
 
     def _counted(self, record: Any) -> None:
         """The number of jobs per rule."""
+        self.run.touching = terminal.planned.workflow.touch
         self.run.counts = {rule: count for rule, count in record.stats.items() if rule != "total"}
         if not self.common_settings.dryrun:
-            for line in terminal.expected_work(self.run.counts):
+            for line in terminal.planned.expected_work(self.run.counts):
                 self._print(line)
             if self.console.is_terminal and not self.console.is_dumb_terminal:
                 self._go_live()

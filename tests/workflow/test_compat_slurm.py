@@ -18,7 +18,7 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake_executor_plugin_slurm import job_status_query, submit_string
 
-from synmask.pipeline.workflow import compat_slurm
+from synmask.pipeline.workflow import compat_slurm, terminal
 from synmask.pipeline.workflow.compat_slurm import (
     STOPPED_AND_SAVED,
     STOPPED_BEFORE,
@@ -145,6 +145,13 @@ class Upstream:
 
     def report_job_error(self, job_info, msg=None, aux_logs=(), **kwargs):
         self.errors.append(msg)
+
+
+@pytest.fixture(autouse=True)
+def planned(monkeypatch):
+    """Of the plan, what names the key of a resource."""
+    stand_in = SimpleNamespace(is_set_in=lambda wildcards, name: f"`resources.{name}` in config.yaml")
+    monkeypatch.setattr(terminal, "planned", stand_in)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.workflow import nodes, slurm
+from synmask.pipeline.workflow import nodes, slurm, terminal
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
@@ -37,6 +37,13 @@ account: lab
 extra: --exclude=node7
 longest: 60
 """
+
+
+@pytest.fixture(autouse=True)
+def planned(monkeypatch):
+    """Of the plan, what names the key of a resource."""
+    stand_in = SimpleNamespace(is_set_in=lambda wildcards, name: f"`resources.{name}` in config.yaml")
+    monkeypatch.setattr(terminal, "planned", stand_in)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +180,10 @@ def test_several_nodes_need_slurm(project):
     assert "2 GPUs cannot share an update of 1 batches" in project.snakemake("-n", "demo").output
     done = project.snakemake("results/demo/de-en/grammar/seed1/train.json", check=False)
     assert done.returncode == 1
-    assert "several nodes of one training need SLURM: add --profile slurm" in done.output
+    assert (
+        "several nodes of one training need --profile slurm, and snakemake-executor-plugin-slurm 2.8.0"
+        in done.output
+    )
 
 
 @pytest.mark.parametrize(

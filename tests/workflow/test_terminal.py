@@ -21,7 +21,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_synmask import LogHandler
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.progress import Progress
-from synmask.pipeline.workflow import terminal
+from synmask.pipeline.workflow import hours, terminal
+from synmask.pipeline.workflow.planned import Planned
 from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 ROOT = Path(__file__).parents[2]
@@ -385,19 +386,15 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
     assert "SLURM job 5 failed" in terminal.failure("train", ["x"], [], "SLURM job 5 failed")
 
 
-def test_a_dry_run_says_what_runs_again_and_why(monkeypatch):
-    monkeypatch.setattr(terminal.WORKFLOW, "reasons", lambda: ["train (3): training.lr 0.1 → 0.2"])
-    message = [*terminal.dry_run_lines({"train": 3, "average": 3})]
-    assert message[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
-    assert "train (3): training.lr 0.1 → 0.2" in message
-
-
 def test_a_dry_run_without_hours_says_why(monkeypatch):
-    def hours():
+    def of_jobs(*_):
         raise UserError("results/x/train.json: no workers in it")
 
-    monkeypatch.setattr(terminal.WORKFLOW, "hours", hours)
-    assert "hours unknown: results/x/train.json: no workers in it" in [*terminal.dry_run_lines({"train": 1})]
+    monkeypatch.setattr(hours, "of_jobs", of_jobs)
+    workflow = SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda **_: []))
+    planned = Planned(workflow, SimpleNamespace(config=None), {})
+    expected = ["1 job, 1 of them a training", "hours unknown: results/x/train.json: no workers in it"]
+    assert [*planned.expected_work({"train": 1})] == expected
 
 
 def test_what_is_touched_is_not_done(project):

@@ -14,7 +14,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.tasks import GLUE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.workflow import compat_slurm, records, slurm
+from synmask.pipeline.workflow import compat_slurm, records, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, for_attempt, submitted
 from synmask.pipeline.workflow.planned import Planned
 from synmask.pipeline.workflow.targets import Targets, seen_by
@@ -51,7 +51,7 @@ elif "SLURM_JOB_ID" in os.environ and slurm.setup():
 
 JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, seen_by(workflow, exists))
-PLANNED = Planned(workflow, JOBS, VALUES)
+PLANNED = terminal.planned = Planned(workflow, JOBS, VALUES)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
 SIDES = ("{source}", "{target}")

@@ -80,13 +80,18 @@ def adopt() -> None:
     if registry.is_installed("slurm") and is_tried("snakemake-executor-plugin-slurm", TRIED):
         import snakemake_executor_plugin_slurm as plugin
 
-        if not hasattr(plugin.Executor, "site"):
+        if not is_adopted(plugin.Executor):
             plugin.query_job_status = _patient(plugin.query_job_status)
             age = plugin.get_min_job_age  # None without an answer; then the plugin would change to sacct
             plugin.get_min_job_age = lambda: age() or sys.maxsize
             plugin.get_submit_command = _named(plugin.get_submit_command)
             plugin.Executor = _executor(plugin)
         registry.get_plugin("slurm").executor = plugin.Executor
+
+
+def is_adopted(executor: type) -> bool:
+    """Whether it is the fixed plugin's."""
+    return executor.__module__ == __name__
 
 
 def _named(get_submit_command: Any) -> Any:
@@ -175,7 +180,6 @@ def _executor(plugin: Any) -> type:
                     logger.warning(
                         f"{name}: an earlier SLURM job, {number}, works on it; the new one waits for its end"
                     )
-            terminal.WORKFLOW.on_slurm = True
             super().__init__(workflow, logger)
 
         def run_job(self, job: Any) -> None:

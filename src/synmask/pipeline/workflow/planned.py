@@ -2,18 +2,19 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.config.base import Fault
 from synmask.pipeline.config.loading import set_in, user_error
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import TRAININGS, training
-from synmask.pipeline.workflow import half_done, hours, reasons, slurm
+from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, slurm
 from synmask.pipeline.workflow.jobs import Jobs, Wildcards
 from synmask.pipeline.workflow.targets import licensed
-from synmask.pipeline.workflow.terminal import WORKFLOW
+from synmask.pipeline.workflow.terminal import count_of_jobs
 
 FORCED = "SYNMASK_FORCED"  # an environment variable
 
@@ -37,30 +38,47 @@ class Planned:
             fault = Fault((section, target), "a rule has this name; take another")
             sys.exit(str(user_error(fault, self.values)))
 
-    def inform_terminal(self) -> None:
-        """Let the terminal say all this, and suggest targets for one that does not exist."""
-        for name in (
-            "hours",
-            "half_done",
-            "licensed",
-            "uneven_gpus",
-            "reasons",
-            "because",
-            "unrecorded",
-            "is_set_in",
-        ):
-            setattr(WORKFLOW, name, getattr(self, name))
-        WORKFLOW.submitted = partial(slurm.table, self.workflow)
-        WORKFLOW.targets = [rule.name for rule in self.workflow.rules if not rule.has_wildcards()]
+    @property
+    def targets(self) -> list[str]:
+        """The names that can be built."""
+        return [rule.name for rule in self.workflow.rules if not rule.has_wildcards()]
+
+    @property
+    def on_slurm(self) -> bool:
+        """Whether jobs go to SLURM, by the fixed plugin."""
+        return compat_slurm.is_adopted(self.workflow.executor_plugin.executor)
+
+    def dry_run_lines(self, counts: Mapping[str, int]) -> Iterator[str]:
+        """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again, SLURM's jobs."""
+        width = max(map(len, counts), default=0)
+        yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
+        yield from self.expected_work(counts)
+        yield from reasons.grouped(self.workflow.dag, self._next_epoch)
+        yield from self.notices()
+        yield from slurm.table(self.workflow)
+        yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
+
+    def expected_work(self, counts: Mapping[str, int]) -> Iterator[str]:
+        """The lines on the jobs to be run: their number, trainings, hours."""
+        yield count_of_jobs(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
+        jobs = ((job.rule.name, job.wildcards_dict) for job in self._to_run())
+        try:
+            line = hours.of_jobs(self.config, jobs)
+        except UserError as error:
+            line = f"hours unknown: {error}"
+        if line:
+            yield line
+
+    def notices(self) -> Iterator[str]:
+        """The lines of a dry run on what to decide, or to do, before the start."""
+        downloads = [job.output[0] for job in self._to_run("download_file")]
+        lines = self.half_done(), self.uneven_gpus(), licensed(self.config, downloads), self.unrecorded()
+        yield from filter(None, lines)
 
     def _to_run(self, *rules: str) -> list[Any]:
         """The jobs to be run, or those of some rules; a list, since a thread asks while jobs start."""
         jobs = self.workflow.dag.needrun_jobs(exclude_finished=False)
         return [job for job in jobs if not rules or job.rule.name in rules]
-
-    def hours(self) -> str:
-        """The hours of all trainings, in one line."""
-        return hours.of_jobs(self.config, ((job.rule.name, job.wildcards_dict) for job in self._to_run()))
 
     def half_done(self) -> str:
         """Trainings that other code has half done, in one line."""
@@ -80,18 +98,11 @@ class Planned:
         """Stop before a training on several nodes that cannot start."""
         if not any(self.jobs(job.wildcards).resource("nodes") > 1 for job in self._to_run(*TRAININGS)):
             return
-        if not WORKFLOW.on_slurm:
-            sys.exit("resources.nodes: several nodes of one training need SLURM: add --profile slurm")
+        if not self.on_slurm:
+            plugin = f"snakemake-executor-plugin-slurm {compat_slurm.TRIED}"
+            sys.exit(f"resources.nodes: several nodes of one training need --profile slurm, and {plugin}")
         if fault := self.uneven_gpus():
             sys.exit(fault)
-
-    def licensed(self) -> str:
-        """Downloads that only the user can get, in one line."""
-        return licensed(self.config, [job.output[0] for job in self._to_run("download_file")])
-
-    def reasons(self) -> list[str]:
-        """Why jobs run again that are done, a line per rule and reason."""
-        return reasons.grouped(self.workflow.dag, self._next_epoch)
 
     def because(self, number: int) -> str:
         """Why the job with this number runs again."""

@@ -186,7 +186,7 @@ def is_set_in(job: Any, resource: str) -> str:
     """The key to change for a job's threads, mem_mb, gpus or runtime, and its file."""
     one = next(iter(job.jobs)) if job.is_group() else job
     if is_training(job) or (resource != "runtime" and hasattr(one.wildcards, "seed")):
-        return terminal.WORKFLOW.is_set_in(one.wildcards, resource)
+        return terminal.planned.is_set_in(one.wildcards, resource)
     if resource == "runtime":
         return f"`longest` in {FILE}"
     return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"

@@ -9,16 +9,19 @@ import re
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import TRAININGS
+
+if TYPE_CHECKING:
+    from synmask.pipeline.workflow.planned import Planned
 
 TAIL = 16384  # bytes read from the end of a log
 LOG_LINES = 30  # lines shown of a failed job's log
@@ -35,26 +38,9 @@ RERUN_HINT = (
 OPTIONS = ArgumentParser(add_help=False, allow_abbrev=False)
 OPTIONS.add_argument("--config", "-C", nargs="*", action="extend", default=[])
 OPTIONS.add_argument("--configfile", "--configfiles", nargs="*", action="extend", default=[])
-OPTIONS.add_argument("--touch", "-t", action="store_true")
 
 
-class WORKFLOW:
-    """Facts about the workflow that the Snakefile and workflow/compat_slurm.py provide."""
-
-    hours: Callable[[], str] = staticmethod(str)  # the line on the hours of the jobs to be run
-    reasons: Callable[[], list[str]] = staticmethod(list)  # its lines on jobs that run again
-    because: Callable[[int], str] = staticmethod(lambda number: "")  # why this job runs again
-    half_done: Callable[[], str] = staticmethod(str)  # its line on trainings that other code began
-    unrecorded: Callable[[], str] = staticmethod(str)  # its line on files without a record of their job
-    uneven_gpus: Callable[[], str] = staticmethod(str)  # its line on GPUs that trainings would not use
-    licensed: Callable[[], str] = staticmethod(str)  # its line on files that only the user can get
-    submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
-    # the key of a job's resource, and the file that sets it: of its wildcards and one of `resources`
-    is_set_in: Callable[[Any, str], str] = staticmethod(
-        lambda wildcards, name: f"`resources.{name}` in config.yaml"
-    )
-    targets: Sequence[str] = ()  # the named ones
-    on_slurm = False  # whether jobs go to SLURM
+planned: "Planned | None" = None  # the jobs of this call, once the Snakefile is read
 
 
 @dataclass
@@ -265,35 +251,6 @@ def failure(rule: str, outputs: list[str], logs: list[str], message: str | None,
     return "\n".join(lines)
 
 
-def dry_run_lines(counts: Mapping[str, int]) -> Iterator[str]:
-    """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
-    width = max(map(len, counts), default=0)
-    yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
-    yield from expected_work(counts)
-    yield from WORKFLOW.reasons()
-    yield from notices()
-    yield from WORKFLOW.submitted()
-    yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
-
-
-def notices() -> Iterator[str]:
-    """The lines of a dry run on what to decide, or to do, before the start."""
-    yield from filter(
-        None, (WORKFLOW.half_done(), WORKFLOW.uneven_gpus(), WORKFLOW.licensed(), WORKFLOW.unrecorded())
-    )
-
-
-def expected_work(counts: Mapping[str, int]) -> Iterator[str]:
-    """The lines on the jobs to be run: their number, trainings, hours."""
-    yield count_of_jobs(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
-    try:
-        hours = WORKFLOW.hours()
-    except UserError as error:
-        hours = f"hours unknown: {error}"
-    if hours:
-        yield hours
-
-
 def in_one_line(text: str) -> str | None:
     """One line for Snakemake's messages on a target or input that no rule makes, and on a damaged record.
 
@@ -312,7 +269,7 @@ def in_one_line(text: str) -> str | None:
         return None
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
-    return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
+    return f"{found[1]}: no such target; {similar(found[1], planned.targets)}"
 
 
 def configfile_problem(words: Sequence[str]) -> str | None:
@@ -346,15 +303,6 @@ def config_problem(words: Sequence[str]) -> str | None:
                 advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
-
-
-def is_touch(words: Sequence[str]) -> bool:
-    """Whether Snakemake runs no job but marks existing files as made (--touch).
-
-    >>> is_touch(["demo", "--touch"]), is_touch(["touch"])
-    (True, False)
-    """
-    return OPTIONS.parse_known_args(words)[0].touch
 
 
 def similar(name: str, known: Iterable[str]) -> str:
