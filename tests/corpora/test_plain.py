@@ -15,14 +15,8 @@ def pair(tmp_path):
         for path, data in zip(inputs, (source, target), strict=True):
             path.write_bytes(gzip.compress(data) if ending else data)
         outputs = [tmp_path / "out" / "train.de", tmp_path / "out" / "train.en"]
-        count = write_pair(
-            name="mine",
-            source_in=inputs[:1],
-            source_out=outputs[0],
-            target_in=inputs[1:],
-            target_out=outputs[1],
-        )
-        return count["pairs"], *(path.read_bytes().decode() for path in outputs)
+        count = write_pair("mine", [inputs], outputs)
+        return count, *(path.read_bytes().decode() for path in outputs)
 
     return write
 
@@ -65,10 +59,7 @@ def test_empty_source_lines_are_counted_and_said(tmp_path, capsys, split, said):
     source.write_text("a\n\n \t\nb\n")
     target.write_text("a\nb\nc\n\n")
     out = [tmp_path / f"{split}.{language}" for language in ("de", "en")]
-    counts = write_pair(
-        name="mine", source_in=[source], source_out=out[0], target_in=[target], target_out=out[1]
-    )
-    assert counts == {"pairs": 4, "empty": 2}
+    assert write_pair("mine", [(source, target)], out) == 4
     line = f"note: mine: 2 of 4 source lines are empty, and so are their translations: {source}\n"
     assert capsys.readouterr().err == (line if said else "")
 
@@ -76,30 +67,19 @@ def test_empty_source_lines_are_counted_and_said(tmp_path, capsys, split, said):
 def test_a_missing_file_is_named(tmp_path):
     (tmp_path / "a").write_text("x\n")
     with pytest.raises(UserError, match="nowhere: no such file"):
-        write_pair(
-            source_in=[tmp_path / "a"],
-            target_in=[tmp_path / "nowhere"],
-            source_out=tmp_path / "b",
-            target_out=tmp_path / "c",
-            name="mine",
-        )
+        write_pair("mine", [(tmp_path / "a", tmp_path / "nowhere")], [tmp_path / "b", tmp_path / "c"])
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_the_number_of_pairs_is_checked(tmp_path):
     (tmp_path / "a").write_text("x\ny\n")
-    paths = {
-        "source_in": [tmp_path / "a"],
-        "source_out": tmp_path / "train.de",
-        "target_in": [tmp_path / "a"],
-        "target_out": tmp_path / "train.en",
-    }
-    assert write_pair(**paths, name="mine", pairs=2) == {"pairs": 2, "empty": 0}
-    assert write_pair(**paths, name="mine", pairs=[1, 2]) == {"pairs": 2, "empty": 0}
+    files = [(tmp_path / "a", tmp_path / "a")], [tmp_path / "train.de", tmp_path / "train.en"]
+    assert write_pair("mine", *files, 2) == 2
+    assert write_pair("mine", *files, (1, 2)) == 2
     with pytest.raises(UserError, match=r"mine: train has 2 pairs, not 3; .* corpora\.mine\.pairs"):
-        write_pair(**paths, name="mine", pairs=3)
+        write_pair("mine", *files, 3)
     with pytest.raises(UserError, match="mine: train has 2 pairs, not 3 to 1,000"):
-        write_pair(**paths, name="mine", pairs=[3, 1000])
+        write_pair("mine", *files, (3, 1000))
 
 
 def test_several_files_are_joined_in_their_order(tmp_path):
@@ -108,14 +88,12 @@ def test_several_files_are_joined_in_their_order(tmp_path):
         (tmp_path / f"{name}.de.gz").write_bytes(gzip.compress(data))
         (tmp_path / f"{name}.en").write_bytes(data.upper())
     outputs = [tmp_path / "test.de", tmp_path / "test.en"]
-    sides = {"source_out": outputs[0], "target_out": outputs[1]}
-    for side, ending in (("source_in", ".de.gz"), ("target_in", ".en")):
-        sides[side] = [tmp_path / f"{name}{ending}" for name in names]
-    assert write_pair(name="mine", **sides, pairs=3) == {"pairs": 3, "empty": 0}
+    files = [(tmp_path / f"{name}.de.gz", tmp_path / f"{name}.en") for name in names]
+    assert write_pair("mine", files, outputs, 3) == 3
     assert [path.read_text() for path in outputs] == ["a b\nc\nd\n", "A B\nC\nD\n"]
     (tmp_path / "two.en").write_bytes(b"")
     with pytest.raises(UserError, match=r"two\.de\.gz has 1 lines, .*two\.en has 0"):
-        write_pair(name="mine", **sides)
+        write_pair("mine", files, outputs)
     (tmp_path / "two.de.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(UserError, match=r"mine: .*two\.de\.gz and .*two\.en are empty"):
-        write_pair(name="mine", **sides)
+        write_pair("mine", files, outputs)

@@ -8,8 +8,9 @@ import pytest
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.templates import frontier, template, template_file
+from synmask.pipeline.syntax.templates import frontier, template
 from synmask.pipeline.syntax.treebank import Tree, read_trees
+from synmask.pipeline.training.templates import write_templates
 
 RUNNING = "(S (NP (EX There)) (VP (VBP are) (NP (NP (DT some) (NNS people)) (VP (VBG running)))) (. .))"
 CUT = {"ratio": 0.0, "least": 3, "most": 6}
@@ -99,39 +100,47 @@ def test_the_depth_follows_the_number_of_words(ratio, least, most, depth, tmp_pa
 
 @pytest.fixture
 def files(tmp_path):
-    """Sentences of both sides and trees: the second has no parse, the third is empty, the fourth not kept."""
-    write_lines(tmp_path / "de", ["eins", "zwei", "", "vier"])
-    write_lines(tmp_path / "en", ["There are s@@ ome people running .", "b c", "", "It runs"])
+    """As `synmask subwords` and a parser leave them: the second sentence has no parse, the third is empty, the fourth
+    line of trees was not kept."""
     trees = [RUNNING, "(FLAT (X b) (X c))", "(FLAT)", "(S (X no))", "(S (NP (PRP It)) (VP (VBZ runs)))"]
-    write_lines(tmp_path / "trees", trees)
-    write_lines(tmp_path / "kept", ["1", "2", "3", "5"])
+    for split in ("train", "valid"):
+        write_lines(tmp_path / f"bpe/{split}.de", ["eins", "zwei", "", "vier"])
+        write_lines(
+            tmp_path / f"bpe/{split}.en", ["There are s@@ ome people running .", "b c", "", "It runs"]
+        )
+    write_lines(tmp_path / "clean/kept.de-en", ["1", "2", "3", "5"])
+    write_lines(tmp_path / "train.trees", trees)
+    write_lines(tmp_path / "valid.trees", [tree for tree in trees if "no" not in tree])
     return tmp_path
 
 
-def make(folder, **kwargs):
-    places = {"source_out": folder / "pairs.de", "templates_out": folder / "pairs.en"}
-    given = {"kept": folder / "kept", "trees": folder / "trees", "output": folder / "out"} | kwargs
-    settings = TemplateCut(**CUT)
-    return template_file(source=folder / "de", target=folder / "en", settings=settings, **places, **given)
+def make(folder):
+    trees = {f"{split}_trees": folder / f"{split}.trees" for split in ("train", "valid")}
+    places = {"input": folder, "output": folder / "out", **trees}
+    write_templates(source="de", target="en", settings=TemplateCut(**CUT), **places)
 
 
-def test_a_file_of_templates(files):
-    counts = make(files)
-    assert (files / "out").read_text() == "[EX] [VBP] [NP] .\n\n\n[PRP] [VBZ]\n"
-    assert (files / "pairs.de").read_text() == "eins\nvier\n"
-    assert (files / "pairs.en").read_text() == "[EX] [VBP] [NP] .\n[PRP] [VBZ]\n"
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_files_of_templates(files, split):
+    make(files)
+    assert (files / f"out/{split}.en").read_text() == "[EX] [VBP] [NP] .\n\n\n[PRP] [VBZ]\n"
+    assert (files / f"out/bpe/{split}.de").read_text() == "eins\nvier\n"
+    assert (files / f"out/bpe/{split}.en").read_text() == "[EX] [VBP] [NP] .\n[PRP] [VBZ]\n"
+    counts = json.loads((files / f"out/{split}.en.json").read_text())
     assert counts == {"sentences": 4, "without_template": 2}
-    assert json.loads((files / "out.json").read_text()) == counts
+    assert (files / f"out/bin/{split}.de-en.en.bin").stat().st_size > 0
 
 
 def test_what_does_not_fit_is_reported_in_one_line(files):
+    write_lines(files / "clean/kept.de-en", ["1", "2", "3", "4"])
     with pytest.raises(UserError, match=r"en, line 4: 2 words, not 1 as in its tree; parse the text again"):
-        make(files, kept=None)
-    write_lines(files / "kept", ["1", "2", "3"])
+        make(files)
+    write_lines(files / "clean/kept.de-en", ["1", "2", "3"])
     with pytest.raises(UserError, match=r"en, line 4: not as many sentences as parses"):
         make(files)
-    for name, line in (("trees", "(FLAT (X x))"), ("en", "x")):
+    for name, line in (("valid.trees", "(FLAT (X x))"), ("bpe/valid.en", "x")):
         write_lines(files / name, [line] * 4)
-    with pytest.raises(UserError, match="trees: no sentence has a parse, so there is no template"):
-        make(files, kept=None)
-    assert not (files / "out").exists()
+    write_lines(files / "clean/kept.de-en", ["1", "2", "3", "5"])
+    with pytest.raises(UserError, match=r"valid\.trees: no sentence has a parse, so there is no template"):
+        make(files)
+    assert not [*(files / "out").iterdir()]

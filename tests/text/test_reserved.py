@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.files import read_lines, write_all_lines, write_lines
 from synmask.pipeline.syntax.tree import over_words
 from synmask.pipeline.text.bpe import Splitter, apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.text.reserved import why_misread
+from synmask.pipeline.text.reserved import reserved_fault
 from synmask.pipeline.training.binarise import binarise, encode
+from synmask.pipeline.translation.inputs import encoded
 
 NAMES = ["<s>", "<pad>", "</s>", "<unk>", "madeupword0000", "@@", "a@@", "x@@@@"]
 PARTS = [*NAMES, "<", ">", "@", "a", "x", "&lt;", "<mask>", "wort"]
@@ -27,7 +28,8 @@ def codes(tmp_path_factory):
     """Merges of a text in which each name occurs so often that it becomes one sub-word."""
     folder = tmp_path_factory.mktemp("reserved")
     write_lines(folder / "text", LINES)
-    learn(inputs=[folder / "text"], codes=folder / "codes", vocabularies=[folder / "vocabulary"], merges=500)
+    codes, [vocabulary] = learn([folder / "text"], 500)
+    write_all_lines({folder / "codes": codes, folder / "vocabulary": vocabulary})
     return folder / "codes"
 
 
@@ -39,7 +41,7 @@ def splitter(codes):
 @given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join), max_size=6))
 def test_no_word_is_lost_or_misread(splitter, words):
     pieces = splitter(" ".join(words)).split()
-    assert why_misread(pieces) is None
+    assert reserved_fault(pieces) is None
     assert join_subwords(" ".join(pieces)) == " ".join(words)
     distances = [0.0] * (len(pieces) - 1)
     assert not words or len(over_words(pieces, distances)[1]) == len(words)
@@ -67,20 +69,14 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
         assert join_subwords(dictionary.string(ids)) == line
 
 
-@pytest.mark.parametrize("split", ["train", "valid"])
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "fault"),
     [
         *((f"a {name} b", f"'{name}' is a symbol of fairseq's own") for name in NAMES[:5]),
         ("a b@@ ", "'b@@' at its end goes on in the next word, and there is none"),
     ],
 )
-def test_prepared_subwords_are_refused_before_anything_is_written(tmp_path, split, line, why):
-    for name in ("train.de", "train.en", "valid.de", "valid.en"):
-        write_lines(tmp_path / name, ["a@@ b", "a"])
-    write_lines(tmp_path / f"{split}.en", ["a@@ b", line])
+def test_sub_words_of_a_user_that_would_be_misread_are_refused(line, fault):
     with pytest.raises(UserError) as error:
-        binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
-    advice = "split the text with `synmask apply-bpe`"
-    assert str(error.value) == f"{tmp_path}/{split}.en, line 2: {why}; {advice}"
-    assert not list((tmp_path / "bin").glob("*"))
+        encoded(["a@@ b", line], 100, Dictionary())
+    assert str(error.value) == f"line 2: {fault}; split the text with `synmask apply-bpe`"

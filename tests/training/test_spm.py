@@ -10,7 +10,7 @@ from synmask.pipeline.syntax.treebank import words_of
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
 from synmask.pipeline.text.spm import Splitter, model_of
 from synmask.pipeline.text.tokenise import tokenise
-from synmask.pipeline.training import spm
+from synmask.pipeline.training import spm, subwords
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
 from synmask.pipeline.training.spm import write_pieces
 
@@ -122,9 +122,9 @@ def test_characters_outside_the_model_are_counted_and_long_sentences_refused(pai
     write_lines(pair / "clean/train.en", [*RAW["en"] * 9, "The ☃ sees ☃."])
     write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
     assert "train.en: 2 pieces are unknown to the model, such as '☃'; raise" in capsys.readouterr().err
-    monkeypatch.setattr(spm, "MAX_SUBWORDS", 20)
+    monkeypatch.setattr(subwords, "MAX_SUBWORDS", 20)
     write_lines(pair / "tokens/valid.ja", [" ".join("猫" * 4), " ".join("猫" * 30)])
-    with pytest.raises(UserError, match=r"tokens/valid\.ja, line 2: \d+ pieces, a model reads 20"):
+    with pytest.raises(UserError, match=r"tokens/valid\.ja, line 2: \d+ sub-words, a model reads 20"):
         write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
 
 

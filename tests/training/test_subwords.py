@@ -33,8 +33,10 @@ def files(folder):
 def test_the_step_is_learning_splitting_and_binarising(pair, threads):
     write_subwords(input=pair, output=pair / "made", threads=threads, **PAIR)
     codes, clean = pair / "steps/bpe/codes", [pair / f"clean/train.{language}" for language in TRAIN]
-    vocabularies = [pair / f"steps/bpe/vocabulary.{language}" for language in TRAIN]
-    learn(inputs=clean, codes=codes, vocabularies=vocabularies, merges=12)
+    learned, vocabularies = learn(clean, 12)
+    write_lines(codes, learned)
+    for language, lines in zip(TRAIN, vocabularies, strict=True):
+        write_lines(pair / f"steps/bpe/vocabulary.{language}", lines)
     for text in (*clean, *pair.glob("tokens/*")):
         vocabulary = pair / f"steps/bpe/vocabulary{text.suffix}"
         output = pair / f"steps/bpe/{text.name}"

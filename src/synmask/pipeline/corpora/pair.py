@@ -57,20 +57,21 @@ def write_text(
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, there are not as many
             pairs as expected, or nine tenths of the training pairs would be dropped.
     """
+    files_of: dict[Split, list[tuple[Path, Path]]] = {split: [] for split in SPLITS}
+    for split, *files in together(splits=splits, source_in=source_in, target_in=target_in):
+        files_of[split].append(files)
+    if missing := [split for split, files in files_of.items() if not files]:
+        raise UserError(f"--splits: no file of {', '.join(missing)}; give some of each split")
     with whole_folder(output, "text") as root:
         languages = (source, target)
         sizes = {
             split: write_pair(
-                name=name,
-                source_in=sources,
-                source_out=root / f"text/{split}.{source}",
-                target_in=targets,
-                target_out=root / f"text/{split}.{target}",
-                pairs=(pairs or {}).get(split),
-            )["pairs"]
-            for split, (sources, targets) in _by_split(
-                together(splits=splits, source_in=source_in, target_in=target_in)
+                name,
+                files,
+                [root / f"text/{split}.{language}" for language in languages],
+                (pairs or {}).get(split),
             )
+            for split, files in files_of.items()
         }
 
         def tokens(split: str) -> Iterator[Pair]:
@@ -109,23 +110,6 @@ def write_text(
             overlap.note(f"{name} {source}-{target}")
             counted.write(json_text({"pairs": sizes, "train": fates, "overlap": overlap.counts()}))
     return dict(fates)
-
-
-def _by_split(
-    files: Iterable[tuple[Split, Path, Path]],
-) -> Iterable[tuple[Split, tuple[list[Path], list[Path]]]]:
-    """Each split and its files of both languages.
-
-    Raises:
-        UserError: a split has no file.
-    """
-    files_of: dict[Split, tuple[list[Path], list[Path]]] = {split: ([], []) for split in SPLITS}
-    for split, *sides in files:
-        for paths, path in zip(files_of[split], sides, strict=True):
-            paths.append(path)
-    if missing := [split for split, (sources, _) in files_of.items() if not sources]:
-        raise UserError(f"--splits: no file of {', '.join(missing)}; give some of each split")
-    return files_of.items()
 
 
 def _written(pairs: Iterable[Pair], handles: Sequence) -> Iterator[Pair]:

@@ -5,42 +5,35 @@ from pathlib import Path
 
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_pairs, together
+from synmask.pipeline.files import all_writing, read_pairs
 from synmask.pipeline.languages import note
 
 
 def write_pair(
-    *,
-    name: str,
-    source_in: Sequence[Path],
-    source_out: Path,
-    target_in: Sequence[Path],
-    target_out: Path,
-    pairs: Pairs | None = None,
-) -> dict[str, int]:
-    """Check aligned raw files (.gz or plain) and write them as plain text; several are joined in their order.
+    name: str, files: Sequence[tuple[Path, Path]], outputs: Sequence[Path], expected: Pairs | None = None
+) -> int:
+    """Check aligned raw files (.gz or plain) and write them as plain text, joined in their order.
 
     White space becomes single spaces. It is Unicode's: tabs, no-break spaces, line separators; it is stripped
-    from line ends. Both outputs are written, or neither.
+    from line ends. Both outputs are written, or neither. A note counts empty source lines.
 
     Args:
-        name: The corpus' name, for messages.
-        source_in: Raw source text.
-        source_out: Plain source text.
-        target_in: Raw target text.
-        target_out: Plain target text.
-        pairs: Expected number of pairs: a number, or the least and the most.
+        name: the corpus' name, for messages.
+        files: raw source and target text.
+        outputs: plain source and target text, SPLIT.LANGUAGE.
+        expected: number of pairs: a number, or the least and the most.
 
     Returns:
-        The numbers of "pairs" and of "empty" source lines, whose translations are empty, too.
+        The number of pairs.
 
     Raises:
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, or there are not as
             many pairs as expected.
     """
     count = empty = 0
-    with all_writing([source_out, target_out]) as (source_file, target_file):
-        for texts, translations in together(source_in=source_in, target_in=target_in):
+    split = outputs[0].stem
+    with all_writing(outputs) as (source_file, target_file):
+        for texts, translations in files:
             before = count
             for source, target in read_pairs(texts, translations):
                 source_file.write(" ".join(source.split()) + "\n")
@@ -51,16 +44,13 @@ def write_pair(
                 raise UserError(
                     f"{name}: {texts} and {translations} are empty; give files with one sentence per line"
                 )
-        check_count(name, source_out.stem, count, pairs)
-    if empty and source_out.stem != "train":  # `clean` leaves out those of the training set
-        files = ", ".join(map(str, source_in))
-        note(f"{name}: {empty:,} of {count:,} source lines are empty, and so are their translations: {files}")
-    return {"pairs": count, "empty": empty}
-
-
-def count_pairs(source: str | Path, target: str | Path) -> int:
-    """The number of line pairs of two aligned files; raises as `read_pairs`."""
-    return sum(1 for _ in read_pairs(source, target))
+        check_count(name, split, count, expected)
+    if empty and split != "train":  # `clean` leaves out those of the training set
+        sources = ", ".join(str(texts) for texts, _ in files)
+        note(
+            f"{name}: {empty:,} of {count:,} source lines are empty, and so are their translations: {sources}"
+        )
+    return count
 
 
 def check_count(name: str, split: str, count: int, expected: Pairs | None) -> None:

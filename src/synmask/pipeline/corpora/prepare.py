@@ -8,11 +8,9 @@ from tempfile import TemporaryDirectory
 from synmask.pipeline.arguments import Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Format
 from synmask.pipeline.config.sections import Pairs
-from synmask.pipeline.corpora.plain import check_count, count_pairs
+from synmask.pipeline.corpora.plain import check_count
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import Split
-
-SPLITS = ("train", "valid", "test")
+from synmask.pipeline.files import SPLITS, Split, read_pairs
 
 
 def prepare(
@@ -53,7 +51,7 @@ def prepare(
         module.write(by_name, folder, threads)
         for split in SPLITS:
             paths = [folder / f"{split}.{language}" for language in module.LANGUAGES]
-            counts[split] = count_pairs(*paths)
+            counts[split] = sum(1 for _ in read_pairs(*paths))
             check_count(name, split, counts[split], pairs.get(split))
         for split in SPLITS:
             for language in module.LANGUAGES:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from synmask.pipeline.arguments import Json
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_aligned, write_all_lines, write_json
+from synmask.pipeline.files import read_aligned
 from synmask.pipeline.guidance import TemplateCut
 from synmask.pipeline.syntax.annotations import parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
@@ -60,48 +59,24 @@ def template(tokens: Sequence[str], tree: Tree, ratio: float, least: int, most: 
     return [symbol for part in parts for symbol in part]
 
 
-def template_file(
-    *,
-    source: Path,
-    target: Path,
-    trees: Path,
-    kept: Path | None = None,
-    settings: Json[TemplateCut],
-    output: Path,
-    source_out: Path,
-    templates_out: Path,
-) -> dict[str, int]:
-    """Write templates of the target side (trees cut at a depth), for ST-NMT.
-
-    Also write the pairs of source and template, where there is a template: a model learns to predict them.
+def read_templates(
+    source: Path, target: Path, trees: Path, kept: Path | None, cut: TemplateCut
+) -> list[tuple[str, str]]:
+    """Source sentences in BPE, each with the template of its target sentence, "" without a parse.
 
     Args:
-        source: Source sentences in BPE.
-        target: Target sentences in BPE.
-        trees: A bracketed tree of each target sentence's words; FLAT or (()) marks an unparsed sentence.
-        kept: clean/kept.* of `text`: which lines of trees became sentences.
-        settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
-        output: The templates, one per line, empty without a parse; counts go into a .json file beside it.
-        source_out: The source sentences with a template.
-        templates_out: Their templates.
-
-    Returns:
-        The numbers of "sentences", and of those "without_template".
+        trees: a bracketed tree of each target sentence's words; FLAT or (()) marks an unparsed sentence.
+        kept: clean/kept.* of `synmask text`: which lines of trees became sentences; None: all.
 
     Raises:
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
-    cut = asdict(settings)
     sources, _ = read_aligned([source, target], "make both again")
-    templated = [
-        (ours, " ".join(template(tokens, tree, **cut)) if tree else "")
-        for ours, (tokens, tree, _) in zip(sources, parsed_sentences(target, trees, None, kept), strict=True)
+    parsed = parsed_sentences(target, trees, None, kept)
+    rows = [
+        (sentence, " ".join(template(tokens, tree, **asdict(cut))) if tree else "")
+        for sentence, (tokens, tree, _) in zip(sources, parsed, strict=True)
     ]
-    pairs = [(ours, line) for ours, line in templated if line]
-    if not pairs:
+    if not any(line for _, line in rows):
         raise UserError(f"{trees}: no sentence has a parse, so there is no template; parse the text again")
-    sources, lines = zip(*pairs, strict=True)
-    write_all_lines({output: (line for _, line in templated), source_out: sources, templates_out: lines})
-    counts = {"sentences": len(templated), "without_template": len(templated) - len(pairs)}
-    write_json(Path(f"{output}.json"), counts)
-    return counts
+    return rows

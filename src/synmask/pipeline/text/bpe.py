@@ -3,7 +3,7 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Annotated
@@ -12,41 +12,36 @@ from pydantic import Field
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.pipeline.arguments import CountOption, OneOrMore, Threads, Whole
+from synmask.pipeline.arguments import Threads, Whole
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_lines, together, write_lines
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.parallel import map_lines
-from synmask.pipeline.text.reserved import readable
+from synmask.pipeline.text.reserved import split_reserved
 
 
-def learn(
-    *, inputs: OneOrMore[Path], codes: Path, vocabularies: OneOrMore[Path], merges: CountOption
-) -> None:
-    """Learn a joint BPE; write its codes and each file's sub-word vocabulary.
+def learn(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str]]]:
+    """Learn a joint BPE → the lines of its codes, and those of each file's vocabulary.
 
     The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of
     equally frequent pairs, the last one in code point order is merged. Learning stops before MERGES, with a
-    line on stderr, when no pair occurs twice.
+    line on stderr, when no pair occurs twice. A vocabulary has lines "sub-word count", the most frequent
+    first, with the counts of `subword-nmt get-vocab`.
 
     Args:
-        inputs: Token files of all languages.
-        codes: Output: the merge operations.
-        vocabularies: Output: one file per input, with lines 'sub-word count', the most frequent first, and
-            the counts of `subword-nmt get-vocab`.
-        merges: How many merge operations.
+        inputs: token files of all languages.
+        merges: how many merge operations.
 
     Raises:
         UserError: an input cannot be read, or no pair of characters in them occurs twice.
     """
-    together(inputs=inputs, vocabularies=vocabularies)
     counts = [_count_words(path) for path in inputs]
     words = sum(counts, Counter())
     learned = io.StringIO()
     if any(len(word) > 1 for word in words):  # else the library raises
         with redirect_stderr(io.StringIO()):  # its progress bar
             learn_bpe((f"{word} {count}" for word, count in words.items()), learned, merges, is_dict=True)
-    text = learned.getvalue()
-    count = text.count("\n") - 1  # the first line is the version
+    codes = learned.getvalue().split("\n")[:-1]
+    count = len(codes) - 1  # the first line is the version
     names = ", ".join(map(str, inputs))
     if count < 1:
         raise UserError(
@@ -54,11 +49,8 @@ def learn(
         )
     if count < merges:
         print(f"{names}: learned {count} merges, not {merges}: no other pair occurs twice", file=sys.stderr)
-    splitter = Splitter(text)
-    with all_writing([codes, *vocabularies]) as (handle, *others):
-        handle.write(text)
-        for other, words in zip(others, counts, strict=True):
-            other.writelines(f"{line}\n" for line in _vocabulary(splitter, words))
+    splitter = Splitter("\n".join(codes))
+    return codes, [_vocabulary(splitter, words) for words in counts]
 
 
 def _vocabulary(splitter: "Splitter", words: Mapping[str, int]) -> list[str]:
@@ -86,53 +78,42 @@ def apply_file(
     codes: Path,
     vocabulary: Path | None = None,
     vocabulary_threshold: Annotated[Whole, Field(ge=0)] = 0,
-    most: CountOption | None = None,
     threads: Threads = 1,
 ) -> None:
     """Split words into sub-words: "unglaublich" → "un@@ glaub@@ lich".
 
-    The same as `subword-nmt apply-bpe`, except that what would be misread is split once more (`readable`);
-    spaces at line ends are dropped.
+    The same as `subword-nmt apply-bpe`, except that what would be misread is split once more
+    (`split_reserved`); spaces at line ends are dropped.
 
     Args:
         input: Tokens.
         output: Sub-words; all but a word's last end in @@.
-        codes: The merge operations of learn-bpe.
-        vocabulary: The language's vocabulary of learn-bpe.
+        codes: The merge operations: bpe/codes of `synmask subwords`.
+        vocabulary: The language's vocabulary: bpe/vocabulary.LANGUAGE.
         vocabulary_threshold: Split sub-words further that are rarer in the vocabulary; 0: no limit.
-        most: Refuse longer sentences; default: no limit.
 
     Raises:
-        UserError: a file cannot be read, or is of another kind; a sentence is too long.
+        UserError: a file cannot be read, or is of another kind.
     """
-    known = frequent(vocabulary, vocabulary_threshold) if vocabulary and vocabulary_threshold else None
-    lines = map_lines(splitter_of(codes, known), read_lines(input), threads)
-    write_lines(output, _limited(lines, input, most))
+    splitter = read_splitter(codes, vocabulary, vocabulary_threshold)
+    write_lines(output, map_lines(splitter, read_lines(input), threads))
 
 
-def splitter_of(codes: str | Path, known: set[str] | None = None) -> "Splitter":
-    """The splitter by a file of BPE codes, into sub-words that are `known` (None: all).
+def read_splitter(codes: Path, vocabulary: Path | None, threshold: int) -> "Splitter":
+    """The splitter by a file of BPE codes, into sub-words as `frequent` in a vocabulary (0: all).
 
     Raises:
-        UserError: the file cannot be read, or is of another kind.
+        UserError: a file cannot be read, or is of another kind.
     """
+    known = frequent(vocabulary, threshold) if vocabulary and threshold else None
     try:
         return Splitter("\n".join(read_lines(codes)), known)
     except ValueError:
         raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
 
 
-def _limited(lines: Iterable[str], path: str | Path, most: int | None) -> Iterator[str]:
-    """The lines in BPE of a file, none of them longer than `most` sub-words."""
-    for number, line in enumerate(lines, start=1):
-        if most is not None and (length := len(line.split())) > most:
-            what = f"{length:,} sub-words, a model reads {most:,}; split the sentence in the corpus' file"
-            raise UserError(f"{path}, line {number}: {what}")
-        yield line
-
-
-def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
-    """The sub-words with counts of at least `threshold` in a vocabulary file (None: all).
+def frequent(vocabulary: Path, threshold: int) -> set[str]:
+    """The sub-words with counts of at least `threshold` in a vocabulary file.
 
     Raises:
         UserError: not a vocabulary file.
@@ -169,5 +150,5 @@ class Splitter:
         words = line.split(" ")
         for word in words:
             if word not in known:
-                known[word] = " ".join(readable(self._bpe.segment_tokens([word])))
+                known[word] = " ".join(split_reserved(self._bpe.segment_tokens([word])))
         return " ".join([known[word] for word in words if word])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 RESERVED = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
 
 
-def readable(pieces: list[str]) -> list[str]:
+def split_reserved(pieces: list[str]) -> list[str]:
     """The pieces of a word; if its last one would be misread, it is split once more.
 
     "<pad>" → "<@@ pad>", and "a@@" → "a@@@ @". Undoing BPE undoes both.
@@ -20,8 +20,8 @@ def readable(pieces: list[str]) -> list[str]:
     return pieces
 
 
-def why_misread(pieces: Sequence[str]) -> str | None:
-    """Why a sentence in BPE would be misread, None if it is `readable`."""
+def reserved_fault(pieces: Sequence[str]) -> str | None:
+    """Why a sentence in BPE would be misread; None if it would not."""
     if pieces and pieces[-1].endswith("@@"):
         return f"{pieces[-1]!r} at its end goes on in the next word, and there is none"
     reserved = next(filter(RESERVED.fullmatch, pieces), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from synmask.pipeline.languages import BLANK
-from synmask.pipeline.text.reserved import RESERVED, readable
+from synmask.pipeline.text.reserved import RESERVED, split_reserved
 
 CHARACTERS = "char"  # the tokeniser whose tokens the pieces join again
 
@@ -65,7 +65,7 @@ class Splitter:
         text = line.replace(" ", "").replace(BLANK, " ") if self.joins else line
         if BLANK not in text:
             pieces = self._processor.encode(text, out_type=str)
-            return " ".join(symbol for piece in pieces for symbol in self._readable(piece))
+            return " ".join(symbol for piece in pieces for symbol in self._subwords(piece))
         words = (
             word if word == BLANK else " ".join(self._letters(word)) if BLANK in word else self(word)
             for word in text.split(" ")
@@ -100,7 +100,7 @@ class Splitter:
             names.pop()
         coded = (bytes.fromhex(name[3:5]) if name in self._bytes else name.encode() for name in names)
         text = "".join(b"".join(coded).decode("utf-8", "replace").split())
-        parts = readable([text]) if text else word
+        parts = split_reserved([text]) if text else word
         return [*["@@"] * (len(word) - len(parts)), *parts]
 
     def _symbol(self, piece: str) -> str:
@@ -110,7 +110,7 @@ class Splitter:
             return piece
         return piece[:-1] if piece.endswith(BLANK) else f"{piece}@@"
 
-    def _readable(self, piece: str) -> list[str]:
+    def _subwords(self, piece: str) -> list[str]:
         """The sub-word of a piece, or those of its characters."""
         symbol = self._symbol(piece)
         ends = self.joins or piece.endswith(BLANK)

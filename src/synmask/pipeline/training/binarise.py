@@ -2,50 +2,49 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.pipeline.arguments import Source, Target
 from synmask.pipeline.disk import all_renamed, named_reads
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.reserved import why_misread
+from synmask.pipeline.files import read_lines, writing
 
 
-def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:
+def binarise(
+    *,
+    text: Path,
+    output: Path,
+    source: str,
+    target: str,
+    symbols: Mapping[str, Collection[str]] | None = None,
+) -> None:
     """Write dictionaries and binary data for fairseq.
 
     Each language has its own dictionary of the training split's symbols, the most frequent first, padded to a
-    multiple of 8. The files equal fairseq's byte for byte. All of them are written, or none. Only train and
-    valid are written. `decode` reads text, so a new test set does not affect trainings.
+    multiple of 8. The files equal fairseq's byte for byte. Only train and valid are written. `decode` reads
+    text, so a new test set does not affect trainings.
 
     Args:
-        text: Folder with {train,valid}.LANGUAGE in BPE.
-        output: Folder for dict.LANGUAGE.txt and SPLIT.SOURCE-TARGET.LANGUAGE.{bin,idx}.
+        text: folder with {train,valid}.LANGUAGE in BPE.
+        output: folder for dict.LANGUAGE.txt and SPLIT.SOURCE-TARGET.LANGUAGE.{bin,idx}.
+        symbols: those of each language that may be in its dictionary; None: all.
 
     Raises:
-        UserError: a split is missing, has no sentence, or has a sub-word that would be misread.
+        UserError: a split is missing, or has no sentence.
     """
-    dictionaries = {language: _dictionary(text / f"train.{language}") for language in (source, target)}
-    data = {
-        (text / f"{split}.{language}", language): output / f"{split}.{source}-{target}.{language}"
-        for language in dictionaries
-        for split in ("train", "valid")
-    }
-    paths = [Path(f"{prefix}.{suffix}") for prefix in data.values() for suffix in ("idx", "bin")]
-    dictionary_files = [output / f"dict.{language}.txt" for language in dictionaries]
-    with all_renamed([*paths, *dictionary_files]) as temporary:
-        for number, (path, language) in enumerate(data):
-            dictionary, files = dictionaries[language], temporary[2 * number : 2 * number + 2]
-            sentences = (encode(line, dictionary) for line in _subwords(path))
-            _write(*files, sentences, len(dictionary), str(path))
-        for place, dictionary in zip(temporary[len(paths) :], dictionaries.values(), strict=True):
-            with open(place, "w", encoding="utf-8", newline="\n") as handle:
-                dictionary.save(handle)
+    for language in (source, target):
+        dictionary = _dictionary(text / f"train.{language}", symbols and symbols[language])
+        for split in ("train", "valid"):
+            path = text / f"{split}.{language}"
+            sentences = (encode(line, dictionary) for line in read_lines(path))
+            prefix = output / f"{split}.{source}-{target}.{language}"
+            write_binary(prefix, sentences, len(dictionary), str(path))
+        with writing(output / f"dict.{language}.txt") as handle:
+            dictionary.save(handle)
 
 
 def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
@@ -55,28 +54,17 @@ def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
     return torch.tensor([*ids, dictionary.eos()], dtype=torch.int32)
 
 
-def check_subwords(line: str, where: str) -> None:
-    """Raise a UserError that begins with `where` if a line in BPE would be misread."""
-    if why := why_misread([symbol for symbol in line.split(" ") if symbol]):
-        raise UserError(f"{where}: {why}; split the text with `synmask apply-bpe`")
-
-
-def _subwords(path: Path) -> Iterator[str]:
-    """The lines of a file in BPE, checked."""
-    for number, line in enumerate(read_lines(path), start=1):
-        check_subwords(line, f"{path}, line {number}")
-        yield line
-
-
-def _dictionary(path: Path) -> Dictionary:
+def _dictionary(path: Path, known: Collection[str] | None) -> Dictionary:
+    """The symbols of a text in BPE, or those of them that are `known`."""
     counts: Counter[str] = Counter()
-    for line in _subwords(path):
+    for line in read_lines(path):
         counts.update(symbol for symbol in line.split(" ") if symbol)
     if not counts:
         raise UserError(f"{path}: no sentence in it; check the corpus and the cleaning limits in config.yaml")
     dictionary = Dictionary()
     for symbol, count in sorted(counts.items()):  # fairseq breaks ties by name, so the order has no effect
-        dictionary.add_symbol(symbol, count)
+        if known is None or symbol in known:
+            dictionary.add_symbol(symbol, count)
     dictionary.finalize(threshold=0, nwords=-1, padding_factor=8)
     return dictionary
 
@@ -88,18 +76,14 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
         UserError: there is no sentence.
     """
     with all_renamed([Path(f"{prefix}.idx"), Path(f"{prefix}.bin")]) as (index, data):
-        _write(index, data, sentences, symbols, name)
-
-
-def _write(index: Path, data: Path, sentences: Iterable[torch.Tensor], symbols: int, name: str) -> None:
-    builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
-    empty = True
-    for sentence in sentences:
-        builder.add_item(sentence)
-        empty = False
-    if empty:
-        raise UserError(f"{name}: empty")
-    builder.finalize(str(index))
+        builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
+        empty = True
+        for sentence in sentences:
+            builder.add_item(sentence)
+            empty = False
+        if empty:
+            raise UserError(f"{name}: empty")
+        builder.finalize(str(index))
 
 
 def read_dictionary(path: Path) -> Dictionary:

@@ -5,11 +5,9 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-
-from fairseq.data import Dictionary
 
 from synmask.pipeline.arguments import Json, Source, Target, Threads
 from synmask.pipeline.config.base import Tokeniser
@@ -19,10 +17,9 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, read_lines, write_lines
 from synmask.pipeline.languages import BLANK, note
 from synmask.pipeline.text.detokenise import detokenise
-from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.text.spm import CHARACTERS, Splitter, model_of
-from synmask.pipeline.training.binarise import encode, write_binary
-from synmask.pipeline.training.subwords import MAX_SUBWORDS
+from synmask.pipeline.training.binarise import binarise
+from synmask.pipeline.training.subwords import split_files, token_files
 
 TRAINING_THREADS = 2  # on every machine: with another number, sums and so pieces differ
 MOST_SENTENCES = 2_000_000  # that a model is learned from, about: the library holds them in memory
@@ -56,43 +53,24 @@ def write_pieces(
             valid or test is too long for a model.
     """
     used = dict(zip((source, target), tokenisers, strict=True))
-    tokens = {
-        (split, language): input / ("clean" if split == "train" else "tokens") / f"{split}.{language}"
-        for language in used
-        for split in SPLITS
-    }
+    tokens = token_files(input, source, target)
+    texts = {language: tokens["train", language] for language in used}
     with whole_folder(output, "sentencepiece") as folder:
-        codes = _learned({language: tokens["train", language] for language in used}, used, settings)
+        codes = _learned(texts, used, settings)
         write_lines(folder / "bpe/codes", [codes])
-        splitters = {name: Splitter(model_of(codes, name), used[name]) for name in used}
-        for (split, language), path in tokens.items():
-            most = MAX_SUBWORDS if language == source and split != "train" else None
-            lines = _limited(map_lines(splitters[language], read_lines(path), threads), path, most)
-            write_lines(folder / f"bpe/{split}.{language}", lines)
+        splitters = {language: Splitter(model_of(codes, language), used[language]) for language in used}
+        split_files(tokens, splitters, source, folder / "bpe", threads)
         for split in SPLITS:
             pieces = read_lines(folder / f"bpe/{split}.{source}")
             write_lines(folder / f"spelled/{split}.{source}", map(splitters[source].spelled, pieces))
-        for language, splitter in splitters.items():
-            dictionary = _dictionary(folder / f"bpe/train.{language}", tokens["train", language], splitter)
-            dictionary.save(str(folder / f"bin/dict.{language}.txt"))
-            symbols = dictionary.symbols[dictionary.nspecial :]
-            counts = dictionary.count[dictionary.nspecial :]
-            rows = (f"{symbol} {count}" for symbol, count in zip(symbols, counts, strict=True) if count)
-            write_lines(folder / f"bpe/vocabulary.{language}", rows)
-            for split in ("train", "valid"):
-                path = folder / f"bpe/{split}.{language}"
-                ids = (encode(line, dictionary) for line in read_lines(path))
-                prefix = folder / f"bin/{split}.{source}-{target}.{language}"
-                write_binary(prefix, ids, len(dictionary), str(tokens[split, language]))
-
-
-def _limited(lines: Iterable[str], path: Path, most: int | None) -> Iterator[str]:
-    """The lines in pieces of a file, none of them longer than `most`."""
-    for number, line in enumerate(lines, start=1):
-        if most is not None and (length := line.count(" ") + 1) > most:
-            what = f"{length:,} pieces, a model reads {most:,}; split the sentence in the corpus' file"
-            raise UserError(f"{path}, line {number}: {what}")
-        yield line
+        known = {language: splitter.symbols for language, splitter in splitters.items()}
+        for language, path in texts.items():
+            _note_unknown(folder / f"bpe/train.{language}", known[language], path)
+        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target, symbols=known)
+        for language in used:
+            rows = read_lines(folder / f"bin/dict.{language}.txt")  # with rows that fill it up
+            used_rows = (row for row in rows if not row.endswith(" 0"))
+            write_lines(folder / f"bpe/vocabulary.{language}", used_rows)
 
 
 def _learned(texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece) -> str:
@@ -145,18 +123,16 @@ def _trained(lines: Iterable[str], name: str, settings: SentencePiece) -> bytes:
     return model.getvalue()
 
 
-def _dictionary(path: Path, name: Path, splitter: Splitter) -> Dictionary:
-    """The pieces of the model in a text in pieces; a note counts others (of the file `name`)."""
-    counts = Counter(chain.from_iterable(line.split() for line in read_lines(path)))
+def _note_unknown(path: Path, known: Collection[str], name: Path) -> None:
+    """Count the sub-words of a text in pieces that are not `known`, in a note on the file `name`.
+
+    Raises:
+        UserError: there is no sentence in it.
+    """
+    counts = Counter(symbol for line in read_lines(path) for symbol in line.split(" ") if symbol)
     if not counts:
         raise UserError(f"{name}: no sentence in it; check the corpus and its limits on length")
-    known = splitter.symbols
-    dictionary = Dictionary()
-    for symbol in sorted(counts.keys() & known):  # fairseq breaks ties by name
-        dictionary.add_symbol(symbol, counts[symbol])
-    dictionary.finalize(threshold=0, nwords=-1, padding_factor=8)
     if outside := sorted(counts.keys() - known):
         total, example = sum(counts[symbol] for symbol in outside), outside[0].removesuffix("@@")
         advice = "raise sentencepiece.character_coverage, or set byte_fallback"
         note(f"{name}: {total:,} pieces are unknown to the model, such as {example!r}; {advice}")
-    return dictionary

@@ -1,5 +1,6 @@
 """Tokens of a pair of languages → a joint BPE, the text in sub-words, and fairseq's binary data."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -7,8 +8,10 @@ from pydantic import Field
 
 from synmask.pipeline.arguments import CountOption, Source, Target, Threads, Whole
 from synmask.pipeline.disk import whole_folder
-from synmask.pipeline.files import SPLITS
+from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import SPLITS, read_lines, write_lines
 from synmask.pipeline.text import bpe
+from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.training.binarise import binarise
 
 MAX_SUBWORDS = 1023  # of a sentence that is translated: fairseq's 1024 positions without that of </s>
@@ -26,8 +29,8 @@ def write_subwords(
 ) -> None:
     """Learn a joint BPE from the clean training pairs, split all text by it, and write it for fairseq.
 
-    Writes OUTPUT/bpe/codes, bpe/vocabulary.LANGUAGE and bpe/SPLIT.LANGUAGE (`bpe.learn`, `bpe.apply_file`),
-    and OUTPUT/bin/ (`binarise.binarise`).
+    Writes OUTPUT/bpe/codes, bpe/vocabulary.LANGUAGE and bpe/SPLIT.LANGUAGE (`bpe.learn`), and
+    OUTPUT/bin/ (`binarise.binarise`).
 
     Args:
         input: The output of `synmask text`, with clean/train.LANGUAGE and tokens/{valid,test}.LANGUAGE.
@@ -39,28 +42,51 @@ def write_subwords(
         UserError: a file cannot be read, there is no merge to learn, or a sentence of the source's valid or
             test is too long for a model.
     """
-    tokens = {
-        (split, language): input / ("clean" if split == "train" else "tokens") / f"{split}.{language}"
+    tokens = token_files(input, source, target)
+    with whole_folder(output, "subwords") as folder:
+        texts = {language: tokens["train", language] for language in (source, target)}
+        codes, vocabularies = bpe.learn([*texts.values()], merges)
+        write_lines(folder / "bpe/codes", codes)
+        splitters = {}
+        for language, lines in zip(texts, vocabularies, strict=True):
+            vocabulary = folder / f"bpe/vocabulary.{language}"
+            write_lines(vocabulary, lines)
+            splitters[language] = bpe.read_splitter(folder / "bpe/codes", vocabulary, vocabulary_threshold)
+        split_files(tokens, splitters, source, folder / "bpe", threads)
+        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)
+
+
+def token_files(folder: Path, source: str, target: str) -> dict[tuple[str, str], Path]:
+    """(split, language) → the tokens to split: of the training text those of the pairs that are kept."""
+    return {
+        (split, language): folder / ("clean" if split == "train" else "tokens") / f"{split}.{language}"
         for language in (source, target)
         for split in SPLITS
     }
-    with whole_folder(output, "subwords") as folder:
-        codes = folder / "bpe/codes"
-        vocabularies = {language: folder / f"bpe/vocabulary.{language}" for language in (source, target)}
-        bpe.learn(
-            inputs=[tokens["train", language] for language in vocabularies],
-            codes=codes,
-            vocabularies=[*vocabularies.values()],
-            merges=merges,
-        )
-        for (split, language), path in tokens.items():
-            bpe.apply_file(
-                input=path,
-                output=folder / f"bpe/{split}.{language}",
-                codes=codes,
-                vocabulary=vocabularies[language],
-                vocabulary_threshold=vocabulary_threshold,
-                most=MAX_SUBWORDS if language == source and split != "train" else None,
-                threads=threads,
-            )
-        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)
+
+
+def split_files(
+    tokens: Mapping[tuple[str, str], Path],
+    splitters: Mapping[str, Callable[[str], str]],
+    source: str,
+    folder: Path,
+    threads: int,
+) -> None:
+    """Write FOLDER/SPLIT.LANGUAGE, the sub-words of `tokens`, each by the splitter of its language.
+
+    Raises:
+        UserError: a file cannot be read, or a sentence of the source's valid or test is too long for a model.
+    """
+    for (split, language), path in tokens.items():
+        lines = map_lines(splitters[language], read_lines(path), threads)
+        if language == source and split != "train":
+            lines = _check_lengths(lines, path)
+        write_lines(folder / f"{split}.{language}", lines)
+
+
+def _check_lengths(lines: Iterable[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if (length := len(line.split())) > MAX_SUBWORDS:
+            length = f"{length:,} sub-words, a model reads {MAX_SUBWORDS:,}"
+            raise UserError(f"{path}, line {number}: {length}; split the sentence in the corpus' file")
+        yield line

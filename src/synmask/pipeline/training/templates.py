@@ -4,8 +4,9 @@ from pathlib import Path
 
 from synmask.pipeline.arguments import Json, Source, Target
 from synmask.pipeline.disk import whole_folder
+from synmask.pipeline.files import write_json, write_lines
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.templates import template_file
+from synmask.pipeline.syntax.templates import read_templates
 from synmask.pipeline.training.binarise import binarise
 
 
@@ -37,14 +38,13 @@ def write_templates(
     """
     with whole_folder(output, "templates") as folder:
         for split, trees in (("train", train_trees), ("valid", valid_trees)):
-            template_file(
-                source=input / f"bpe/{split}.{source}",
-                target=input / f"bpe/{split}.{target}",
-                trees=trees,
-                kept=input / f"clean/kept.{source}-{target}" if split == "train" else None,
-                settings=settings,
-                output=folder / f"{split}.{target}",
-                source_out=folder / f"bpe/{split}.{source}",
-                templates_out=folder / f"bpe/{split}.{target}",
-            )
+            pair = [input / f"bpe/{split}.{language}" for language in (source, target)]
+            kept = input / f"clean/kept.{source}-{target}" if split == "train" else None
+            rows = read_templates(*pair, trees, kept, settings)
+            known = [row for row in rows if row[1]]
+            write_lines(folder / f"{split}.{target}", (template for _, template in rows))
+            write_lines(folder / f"bpe/{split}.{source}", (sentence for sentence, _ in known))
+            write_lines(folder / f"bpe/{split}.{target}", (template for _, template in known))
+            counts = {"sentences": len(rows), "without_template": len(rows) - len(known)}
+            write_json(folder / f"{split}.{target}.json", counts)
         binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)

@@ -11,7 +11,8 @@ from fairseq import utils
 from fairseq.data import Dictionary
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.training.binarise import check_subwords, encode
+from synmask.pipeline.text.reserved import reserved_fault
+from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 
 MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
@@ -31,7 +32,8 @@ def encoded(
     sentences = []
     for number, line in enumerate(lines, start=first):
         where = f"{name}, line {number}" if name else f"line {number}"
-        check_subwords(line, where)
+        if fault := reserved_fault([piece for piece in line.split(" ") if piece]):
+            raise UserError(f"{where}: {fault}; split the text with `synmask apply-bpe`")
         sentences.append(encode(line, dictionary).long())
         if len(sentences[-1]) > limit:
             raise UserError(f"{where}: longer than {limit} sub-words; split the sentence")
