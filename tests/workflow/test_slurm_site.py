@@ -160,6 +160,11 @@ def test_a_training_on_several_nodes_has_a_worker_per_gpu(monkeypatch, tmp_path)
     values["corpora"]["demo"]["training"]["batch"]["gpus"] = 2
     uneven = Jobs(load(values)).uneven_gpus([("train", Wildcards(fromdict=run))] * 2)
     assert uneven.startswith("`corpora.demo.resources`: 6 GPUs cannot share an update of 2 batches evenly")
+    values["benchmarks"]["nlu-demo"]["resources"]["gpus"] = 2
+    tuned = {"benchmark": "nlu-demo", "task": "predicate", "system": "roberta", "seed": "1"}
+    assert Jobs(load(values)).uneven_gpus([("finetune", Wildcards(fromdict=tuned))]) == (
+        "`benchmarks.nlu-demo.resources`: fine-tuning uses one GPU of 2: ask for one"
+    )
     values["corpora"]["demo"]["resources"] |= {"gpus": 1, "nodes": 1}
     one = Jobs(load(values))(Wildcards(fromdict=run))
     assert (one.on_nodes(), one.gpus()) == ({}, 1)

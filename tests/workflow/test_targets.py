@@ -178,6 +178,18 @@ def test_the_users_files_are_those_that_are_read_and_not_fetched(targets):
     assert targets().own_files("multi30k-small") == []
 
 
+def test_the_users_files_of_every_target_are_there(targets):
+    """Those that systems and tables of the demo read: text, parses of the validation set, tasks."""
+    ours = targets()
+    files = {name: ours.own_files(name) for name in (*ours.config.experiments, *ours.config.all_tables)}
+    assert {path for paths in files.values() for path in paths if not (ROOT / path).exists()} == set()
+    assert "demo/de-en/valid.de.heads.gz" in files["demo"]
+    assert "demo/de-en/train.de.trees.gz" not in files["demo"]
+    assert "demo/de-en/train.de.trees.gz" in files["demo-all"]  # systems that a parser guides
+    assert {"demo/tasks/predicate", "demo/text/train.txt.gz"} <= {*files["nlu-demo-all"]}
+    assert files["paper"] == []  # CoreNLP parses
+
+
 def test_what_is_downloaded_before_a_machine_goes_offline(targets):
     ours = targets()
     multi30k = ours.downloads("multi30k-small")

@@ -95,7 +95,7 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     if any(path.endswith(".jar") for path in downloads):
         yield "Java for CoreNLP", "" if shutil.which("java") else "install default-jdk-headless"
     if own := {path for name in targets for path in named.own_files(name)}:
-        todo = f"missing: {some(_missing(own))}: put them there, or change the corpus' `files` or `trees`"
+        todo = f"missing: {some(_missing(own))}: put them there, or change what the configuration names"
         yield f"{len(own)} files of yours", todo if _missing(own) else ""
     left, places = _missing(downloads), set()
     if todo := licensed(config, left):

@@ -195,10 +195,12 @@ class Job:
         """One line on GPUs of a training that cannot share an update evenly; empty if all can."""
         if (gpus := self.gpus()) < 2:
             return ""
-        batch = json.loads(getattr(self, TRAININGS[rule].settings)())["training"]["batch"]
+        key = ".".join(self.config.resources_key(*self.entry))
+        batch = json.loads(getattr(self, TRAININGS[rule].settings)())["training"].get("batch")
+        if batch is None:
+            return f"`{key}`: fine-tuning uses one GPU of {gpus}: ask for one"
         if (batches := batch["gpus"] * batch["updates"]) % gpus == 0:
             return ""
-        key = ".".join(self.config.resources_key(*self.entry))
         return (
             f"`{key}`: {gpus} GPUs cannot share an update of {batches} batches evenly, so some stay unused: "
             "ask for fewer, or raise training.batch.gpus (and lower updates or tokens there)"

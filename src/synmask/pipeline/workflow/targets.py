@@ -16,11 +16,12 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import sides
 from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
 from synmask.pipeline.published import Published
-from synmask.pipeline.runs import Column, Run, Training
+from synmask.pipeline.runs import Column, Pretraining, Run, Training
 from synmask.pipeline.tasks import GLUE, SUBMISSION, TASK_LANGUAGE
 
 # files of each run that a page reads
@@ -137,17 +138,26 @@ class Targets:
         return sorted(files)
 
     def own_files(self, target: str) -> list[str]:
-        """The user's own text and gold trees that the runs of a target read."""
+        """The user's own text, parses and folders of tasks that the runs of a target read."""
         config, files = self.config, set()
+        parsed = {(run.corpus, "valid", run.source) for run in self._compared(target)}
         for run in self._translated(target):
-            corpus = config.corpora[run.corpus]
+            corpus, system = config.corpora[run.corpus], config.systems[run.system]
             if corpus.files and not corpus.url:
                 for split, language in product(corpus.files, (run.source, run.target)):
                     files.update(self.data.raw_files(run.corpus, split, language))
-        for run in self._compared(target):
-            if isinstance(trees := config.corpora[run.corpus].trees, dict):
-                files.update(self.data.gold_trees(run.corpus, split, run.source) for split in trees)
-        return sorted(files)
+            languages = [run.source] * bool(system.kind.reads) + [run.target] * system.templated
+            parsed.update(product([run.corpus], SPLITS, languages))
+        for place in parsed:
+            files.update(self.data.parses(*place).values())
+        for table in self._benchmark_tables(target):
+            if config.benchmarks[table.benchmark].folder is not None:
+                tasks = config.tasks_of(table)
+                files.update(*(self.data.task_sources(table.benchmark, task) for task in tasks))
+        for training in runs.trainings(config, [target]):
+            if isinstance(training, Pretraining) and (own := config.weights[training.weights].pretrain):
+                files.update(*own.text.values())
+        return sorted(path for path in files if not path.startswith(f"{RESULTS}/"))
 
     def _compared(self, target: str) -> list[Run]:
         """The runs of a target whose trees are compared with gold trees, in tables or on pages."""
