@@ -346,12 +346,7 @@ def test_the_registered_part(registered):
     against_gain = (rows[primary[0]][key] for key in ("p_gain_test_set", "p_gain_seeds"))
     assert max(map(float, against_gain)) < 0.0001
     assert rows[primary[0]]["p"] > LEVEL > rows[primary[2]]["p"]
-    other = [
-        "four systems, ten seeds each, 3,532 test sentences of four sets",
-        "The paper's +1.18",
-        "(p < 0.0001)",
-    ]
-    other += ["more than three seeds could tell"]
+    other = ["four systems, ten seeds each, 3,532 test sentences of four sets"]
     assert min(rows[kind, "f1_words"]["low"] for kind in ("right-branching", "balanced")) > 0
     check(text_of("studies/multi30k/README.md", "## The registered part", "## The exploratory"), other)
 
