@@ -29,7 +29,7 @@ from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs, Values
-from synmask.pipeline.workflow.nodes import lacking, nodes_of, shortage
+from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
 
@@ -147,8 +147,8 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
         partition = site.gpu_partition if resources.gpus else site.partition
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
-        if unit := shortage(request, nodes):
-            todo = f"{lacking(request, unit, partition, nodes)}: change `{slurm.RESOURCES[unit]}` there"
+        if lack := shortage(request, nodes, partition):
+            todo = f"{lack[1]}: change `{slurm.RESOURCES[lack[0]]}` there"
         yield f"nodes for `{'.'.join(config.resources_key(*entry))}`", todo
     if job:
         with tempfile.NamedTemporaryFile(dir=".") as file:

@@ -105,14 +105,10 @@ def _named(get_submit_command: Any) -> Any:
             call = call.replace("--export=ALL", f"--export=ALL,{LAUNCHER}={shlex.quote(launcher)}", 1)
         if number := getattr(job, "waits_for", None):
             call += f" --dependency=afterany:{number}"
-        return f"{call} --signal=TERM@{_warned(job, site)}" if is_training(job) else call
+        warning = min(WARNING, minutes_of(job, site) * 15)  # of a short limit, a quarter
+        return f"{call} --signal=TERM@{warning}" if is_training(job) else call
 
     return command
-
-
-def _warned(job: Any, site: Site) -> int:
-    """Seconds from SIGTERM to a training's time limit: of a short limit, a quarter."""
-    return min(WARNING, minutes_of(job, site) * 15)
 
 
 def _patient(query: Any) -> Any:
@@ -251,9 +247,9 @@ def _executor(plugin: Any) -> type:
             """Continue a training that saved; else report why the job failed, and decide whether to retry."""
             job, slurm_logs = job_info.job, kwargs.get("aux_logs") or []
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
-                facts = (job_info.external_jobid, job, self.site, _warned(job, self.site))
                 lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0))
-                self.logger.warning(f"{title(job)}: {continues(*facts, lines)}")
+                message = continues(job_info.external_jobid, job, self.site, lines)
+                self.logger.warning(f"{title(job)}: {message}")
                 return self.run_jobs([job])  # to Snakemake, it is still the same attempt
             if job_info.external_jobid is None:
                 reason = refusal(msg or "", job, self.site)

@@ -44,23 +44,23 @@ def _gpus(gres: str, model: str | None) -> int:
     return sum(int(count) for kind, count in found if model in (None, kind))
 
 
-def shortage(request: Mapping[str, int], nodes: Iterable[Mapping[str, int]] | None) -> str | None:
-    """The unit of which `request` asks for more than a node has; None if one of `nodes` satisfies it all.
+def shortage(
+    request: Mapping[str, int], nodes: Iterable[Mapping[str, int]] | None, partition: str
+) -> tuple[str, str] | None:
+    """The unit of which `request` asks for more than a node has, and the message about it.
 
-    If each amount by itself is on some node, but no node has all, this is memory, the easiest to change.
+    None if one of `nodes`, those of `partition`, satisfies it all. If each amount by itself is on some node,
+    but no node has all, the unit is memory, the easiest to change.
     """
     nodes = list(nodes or ())
     if not nodes or any(all(request[unit] <= node[unit] for unit in UNITS) for node in nodes):
         return None
-    return next((unit for unit in UNITS if request[unit] > max(node[unit] for node in nodes)), "MB")
-
-
-def lacking(request: Mapping[str, int], unit: str, partition: str, nodes: Iterable[Mapping[str, int]]) -> str:
-    """The message about a `shortage`."""
-    most = max(node[unit] for node in nodes)
-    if request[unit] <= most:
-        return f"no node of {partition} has so many CPUs, GPUs and so much memory together"
+    most = {unit: max(node[unit] for node in nodes) for unit in UNITS}
+    unit = next((unit for unit in UNITS if request[unit] > most[unit]), None)
+    if unit is None:
+        return "MB", f"no node of {partition} has so many CPUs, GPUs and so much memory together"
+    asked, largest = request[unit], most[unit]
     if unit == "minute":
-        return f"partition {partition} allows {most:,} minutes, and this job asks for {request[unit]:,}"
-    some = f"{request[unit]:,} {unit}{'s' * (unit != 'MB' and request[unit] != 1)}"
-    return f"no node of {partition} has {some}, but at most {most:,}"
+        return unit, f"partition {partition} allows {largest:,} minutes, and this job asks for {asked:,}"
+    plural = "s" * (unit != "MB" and asked != 1)
+    return unit, f"no node of {partition} has {asked:,} {unit}{plural}, but at most {largest:,}"

@@ -3,7 +3,6 @@
 Snakemake's SLURM plugin does the work; compat_slurm.py fixes its faults (docs/slurm.md).
 """
 
-import math
 import os
 import re
 import shutil
@@ -23,31 +22,21 @@ from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow import compat_snakemake, terminal
-from synmask.pipeline.workflow.nodes import TIMEOUT, lacking, nodes_of, shortage
+from synmask.pipeline.workflow.nodes import TIMEOUT, nodes_of, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
-SIGNAL_SKEW_SECONDS = 60  # seconds by which SLURM may send a signal too early
-WORTH_RAISING_LIMIT = 3  # more jobs of one training than that are worth a longer time limit
-# A part of sbatch's message when it refuses a job → the settings to look at: keys of FILE, or others.
+# A pattern in sbatch's message when it refuses a job → the settings to look at: keys of FILE, or others.
 REFUSALS = {
-    "partition name specified": "partition",
-    "partition specified": "partition",
-    "SubmitJob": "`jobs` in {file}: fewer jobs at once",
-    "job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asks}",
-    "account or account/partition": "`account` in {file} (and whether it may use the partition {partition})",
-    "account": "`account` in {file}",
+    "partition (name )?specified": "`{partition_key}` in {file}; `sinfo -s` lists the cluster's",
+    "SubmitJob|job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asks}",
+    "account": "`account` in {file} (and whether it may use the partition {partition})",
     "qos": "`qos` in {file}",
     "time limit": "{runtime}: {asks}",
     "gres": "{gpus}, `gpu_partition` or `gpu_model` in {file}: {asks}",
-    "emory": "{mem_mb}: {asks}",
-    "CPU count": "{threads}: {asks}",
-    "processors": "{threads}: {asks}",
+    "memory": "{mem_mb}: {asks}",
+    "CPU count|processors": "{threads}: {asks}",
     "node configuration": "{mem_mb}, another resource there, or {file}: no node of {partition} fits: {asks}",
-    "unrecognized option": "`extra` in {file}",
-    "node name": "`extra` in {file}; `sinfo -N` lists the cluster's nodes",
-    "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
-    "constraint": "`extra` in {file}",
-    "feature": "`extra` in {file}",
+    "unrecognized option|node name|slurm_extra|constraint|feature": "`extra` in {file}",
 }
 # A part of SLURM's reason why a job waits → what to do; for other reasons, nothing.
 WAITING = {
@@ -236,13 +225,12 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
     faults: dict[str, list[str]] = {}
     for job in jobs:
         partition, amounts = partition_of(job, site), amounts_of(job, site)
-        some = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
-        if some == []:
+        present = nodes(partition, job.resources.get("gpu_model") if amounts["GPU"] else None)
+        if present == []:
             key = _partition_key(partition, site)
             fault = f"no partition {partition}: change `{key}` in {FILE}; `sinfo -s` lists the cluster's"
-        elif unit := shortage(amounts, some):
-            fault = lacking(amounts, unit, partition, some)
-            fault += f": change {is_set_in(job, RESOURCES[unit])}"
+        elif lack := shortage(amounts, present, partition):
+            fault = f"{lack[1]}: change {is_set_in(job, RESOURCES[lack[0]])}"
         else:
             continue
         faults.setdefault(fault, []).append(title(job))
@@ -250,24 +238,15 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
 
 
 def refusal(msg: str, job: Any, site: Site) -> str:
-    """sbatch's message when it refused a job, and the key to change."""
+    """sbatch's message when it refused a job, and the key to change, if that is known."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     message = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
-    facts = {"asks": f"this job asks for {requested(job, site)}"}
-    facts["partition"] = partition_of(job, site)
-    facts |= {name: is_set_in(job, name) for name in RESOURCES.values()}
-    return "\n".join(filter(None, [message, where_to_change(message, site, facts)]))
-
-
-def where_to_change(message: str, site: Site, facts: dict[str, str]) -> str:
-    """Which key of which file to change for a refusal by sbatch; empty if that is not known."""
-    for part, where in REFUSALS.items():
-        if part.lower() in message.lower():
-            if where == "partition":
-                key = _partition_key(facts["partition"], site)
-                where = f"`{key}` in {{file}}; `sinfo -s` lists the cluster's"
-            return f"change {where.format(file=FILE, **facts)}"
-    return ""
+    where = next((where for part, where in REFUSALS.items() if re.search(part, message, re.I)), "")
+    partition = partition_of(job, site)
+    facts = {name: is_set_in(job, name) for name in RESOURCES.values()}
+    facts |= {"partition": partition, "partition_key": _partition_key(partition, site)}
+    asks = f"this job asks for {requested(job, site)}"
+    return f"{message}\nchange {where.format(file=FILE, asks=asks, **facts)}" if where else message
 
 
 def state_of(msg: str) -> str:
@@ -309,13 +288,6 @@ def squeue(*words: str) -> str:
         return ""
 
 
-def time_used(number: str) -> float | None:
-    """The seconds for which a job ran, up to now or to its end; None if SLURM no longer knows them."""
-    output = squeue("--states=all", "--format=%M", f"--jobs={number}")
-    found = re.fullmatch(r"(?:(\d+)-)?([\d:]+)", output.strip())
-    return found and int(found[1] or 0) * 86400 + terminal.seconds_of(found[2])
-
-
 # ---- jobs of an earlier Snakemake, and jobs that wait ------------------------------------------------------
 
 
@@ -346,28 +318,12 @@ def waiting(reasons: Mapping[str, str], site: Site) -> Iterator[str]:
         yield f"in SLURM's queue for {reason}: {names}{change and f'; {change.format(file=FILE)}'}"
 
 
-def continues(number: str, job: Any, site: Site, warned: int, lines: Iterable[str]) -> str:
-    """The message about a training that saved and stopped: why, where it is, how many more jobs it needs.
-
-    Args:
-        number: of its job.
-        warned: seconds from SIGTERM to its time limit.
-        lines: the last lines of its log.
-    """
-    minutes, used = minutes_of(job, site), time_used(number)
-    limit = f"{minutes:,} minute{'s' * (minutes != 1)}"
-    working = 60 * minutes - warned  # seconds of each such job
-    at_limit = used is not None and used > working - SIGNAL_SKEW_SECONDS
-    parts = [f"SLURM job {number} was stopped" + f" at its time limit ({limit})" * at_limit]
-    found = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
-    jobs_left = 0
-    if found:
-        parts.append(f"epoch {found[1]} of {found[2]}")
-        jobs_left = math.ceil(terminal.seconds_of(found[5] or "0") / working)
-    parts[-1] += ", and saved"
-    jobs = f"; about {jobs_left} more jobs" if at_limit and jobs_left > 1 else ""
-    raised = f": raise {is_set_in(job, 'runtime')}" if at_limit and jobs_left > WORTH_RAISING_LIMIT else ""
-    return f"{', '.join(parts)}; it continues in the next job{jobs}{raised}"
+def continues(number: str, job: Any, site: Site, lines: Iterable[str]) -> str:
+    """The message about a training that saved and stopped, by the number and the last lines of its job."""
+    epoch = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
+    place = f" in epoch {epoch[1]} of {epoch[2]}" if epoch else ""
+    limit = f"{minutes_of(job, site):,} min: {is_set_in(job, 'runtime')}"
+    return f"SLURM job {number} was stopped{place}, and saved; it continues in the next job ({limit})"
 
 
 # ---- the table of a dry run --------------------------------------------------------------------------------
