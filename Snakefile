@@ -94,6 +94,6 @@ onstart:
     if not workflow.resource_settings.cores and workflow.local_exec:
         sys.exit("--cores 0: no job can start; give --cores 1 or more")
     PLANNED.check_nodes()
-    records.keep()  # what results are made from
+    sources.keep_records()  # what results are made from
     for message in filter(None, [PLANNED.half_done(), PLANNED.unrecorded()]):
         logger.warning(message)

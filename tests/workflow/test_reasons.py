@@ -4,41 +4,43 @@ import json
 
 import pytest
 
-from synmask.pipeline.workflow import records
+from synmask.pipeline.workflow import sources
 from synmask.pipeline.workflow.reasons import changed
+from synmask.pipeline.workflow.sources import _digest as digest_of
 
-OLD, NEW = "0123456789abcdef", "fedcba9876543210"
+UNKNOWN = "0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(records, "_known", {})
-    monkeypatch.setattr(records, "_kept", False)
+    monkeypatch.setattr(sources, "_sums", {})
+    monkeypatch.setattr(sources, "_keeping", False)
 
 
 def test_a_digest_is_told_by_the_files_behind_it():
-    records.note(OLD, {"a.py": "1", "b.py": "1", "gone.py": "1"})
-    records.keep()  # as a run does
-    records._known.clear()
-    records.note(NEW, {"a.py": "2", "b.py": "1", "new.py": "1"})  # as the next call does
-    assert [*changed([repr(OLD)], [repr(NEW)])] == ["a.py, gone.py, new.py changed"]
+    old = digest_of({"a.py": "1", "b.py": "1", "gone.py": "1"})
+    sources.keep_records()  # as a run does
+    sources._sums.clear()
+    new = digest_of({"a.py": "2", "b.py": "1", "new.py": "1"})  # as the next call does
+    assert [*changed([repr(old)], [repr(new)])] == ["a.py, gone.py, new.py changed"]
 
 
 def test_what_is_known_later_is_kept_at_once(tmp_path):
-    records.keep()
-    records.note(OLD, {"a.py": "1"})
-    assert json.loads((tmp_path / f"results/logs/sources/{OLD}.json").read_text()) == {"a.py": "1"}
+    sources.keep_records()
+    digest = digest_of({"a.py": "1"})
+    assert json.loads((tmp_path / f"results/logs/sources/{digest}.json").read_text()) == {"a.py": "1"}
 
 
 def test_a_plan_keeps_nothing(tmp_path):
-    records.note(OLD, {"a.py": "1"})
+    digest_of({"a.py": "1"})
     assert [*tmp_path.iterdir()] == []
 
 
 def test_a_digest_without_a_record_says_so():
-    records.note(NEW, {"a.py": "1"})
-    assert [*changed([repr(OLD)], [repr(NEW)])] == ["code changed since a version that kept no record of it"]
+    new = digest_of({"a.py": "1"})
+    found = [*changed([repr(UNKNOWN)], [repr(new)])]
+    assert found == ["code changed since a version that kept no record of it"]
 
 
 def test_settings_are_told_by_their_keys():
@@ -63,6 +65,5 @@ def test_options_are_told_by_their_names():
 
 
 def test_long_lists_are_cut():
-    records.note(OLD, {f"{number}.py": "1" for number in range(9)})
-    records.note(NEW, {f"{number}.py": "2" for number in range(9)})
-    assert [*changed([repr(OLD)], [repr(NEW)])] == ["0.py, 1.py, 2.py and 6 more changed"]
+    old, new = (digest_of({f"{number}.py": checksum for number in range(9)}) for checksum in "12")
+    assert [*changed([repr(old)], [repr(new)])] == ["0.py, 1.py, 2.py and 6 more changed"]

@@ -9,7 +9,6 @@ keywords alone, as verbs do.
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 # Names from these stand in annotations; importing them does nothing else.
@@ -34,10 +33,8 @@ def normalise_python(tree: ast.Module, is_ignored: Callable[[str], bool]) -> str
     Args:
         is_ignored: whether a module of this name cannot change a result.
     """
-    out: list[str] = []
-    if body := Normaliser(is_ignored).visit(tree).body:
-        _write(body, out)
-    return " ".join(out)
+    body = Normaliser(is_ignored).visit(tree).body
+    return repr(_plain(body)) if body else ""
 
 
 def normalise_text(text: str, suffix: str) -> str:
@@ -47,41 +44,20 @@ def normalise_text(text: str, suffix: str) -> str:
     return "\n".join(token[0].strip() for token in TOKEN.finditer(text) if not token["words"])
 
 
-def _write(node: Any, out: list[str]) -> None:
-    """Append a syntax tree to `out`, the same in all versions of Python that read the same tree."""
+def _plain(node: Any) -> Any:
+    """A syntax tree as tuples, the same in all versions of Python that read the same tree."""
     if isinstance(node, ast.AST):
-        out.append(f"({node.__class__.__name__}")
-        for name in _parts(node.__class__):
-            part = getattr(node, name, None)
-            if isinstance(part, list):
-                part = [one for one in part if not getattr(one, "left_out", False)]
-            if part is not None and part != []:
-                out.append(name)
-                _write(part, out)
-        out.append(")")
-    elif isinstance(node, list):
-        out.append("[")
-        for one in node:
-            _write(one, out)
-        out.append("]")
-    else:
-        out.append(repr(node))
-
-
-@cache
-def _parts(kind: type[ast.AST]) -> list[str]:
-    return [name for name in kind._fields if name not in LEFT_OUT]
+        parts = [(name, _plain(getattr(node, name, None))) for name in node._fields if name not in LEFT_OUT]
+        return (type(node).__name__, *(part for part in parts if part[1] not in (None, [])))
+    return [*map(_plain, node)] if isinstance(node, list) else node
 
 
 class Normaliser(ast.NodeTransformer):
-    """Drops from a syntax tree what cannot change a result, and marks further statements as `left_out`."""
+    """Drops from a syntax tree what cannot change a result."""
 
     def __init__(self, is_ignored: Callable[[str], bool]) -> None:
         self.is_ignored = is_ignored
         self.in_class = False
-        # Of the function: the names that it reads outside messages, and its assignments of text.
-        self.read: set[str] = set()
-        self.texts: list[ast.Assign] = []
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Drop docstrings, and the text of what is printed on stderr."""
@@ -126,7 +102,7 @@ class Normaliser(ast.NodeTransformer):
         """In a class, such a line makes a field, whose type may check values; elsewhere types do nothing."""
         if not self.in_class:
             if node.value:
-                return self.visit_Assign(ast.Assign([node.target], node.value))
+                return self.generic_visit(ast.Assign([node.target], node.value))
             return self.generic_visit(ast.Expr(node.target))
         if isinstance(node.value, ast.Call) and (place := DESCRIBED.get(ast.unparse(node.value.func))):
             del node.value.args[place]
@@ -139,35 +115,13 @@ class Normaliser(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Drop texts that only messages use, too."""
-        outer = self.in_class, self.read, self.texts
-        self.in_class, self.read, self.texts = False, set(), []
+        outer, self.in_class = self.in_class, False
         node.returns = None
         self.generic_visit(node)
-        for text in self.texts:
-            text.left_out = self.read.isdisjoint(name.id for name in text.targets)
-        outer[1].update(self.read)
-        self.in_class, self.read, self.texts = outer
+        self.in_class = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        names = all(isinstance(one, ast.Name) for one in node.targets)
-        if names and not self.in_class and _is_text(node.value):
-            self.texts.append(node)
-        return self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Load):
-            self.read.add(node.id)
-        return node
-
-    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
-        self.read.update(node.names)
-        return node
-
-    visit_Nonlocal = visit_Global
 
 
 class WithoutText(ast.NodeTransformer):
@@ -194,17 +148,5 @@ def running(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_printed_note(node: ast.AST) -> bool:
     """Whether it is a call of `print` to stderr."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
-        and any(
-            option.arg == "file" and ast.unparse(option.value) == "sys.stderr" for option in node.keywords
-        )
-    )
-
-
-def _is_text(node: ast.AST) -> bool:
-    if isinstance(node, ast.IfExp):
-        return _is_text(node.body) and _is_text(node.orelse)
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    text = ast.unparse(node)
+    return text.startswith("print(") and "file=sys.stderr" in text

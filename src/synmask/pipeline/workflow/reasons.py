@@ -1,7 +1,7 @@
 """Why jobs run again: which files changed, which settings have other values.
 
 Snakemake 9.27 keeps the parameters of each output's job and says which of them differ, without names. Here
-digests among them become the files behind them (`records`), and JSON the keys whose values differ.
+digests among them become the files behind them (`sources`), and JSON the keys whose values differ.
 """
 
 import json
@@ -13,10 +13,9 @@ from typing import Any
 
 from synmask.pipeline.files import flat
 from synmask.pipeline.paths import RESULTS
-from synmask.pipeline.workflow import records
+from synmask.pipeline.workflow.sources import DIGITS, files_behind
 from synmask.pipeline.workflow.terminal import some
 
-DIGEST_DIGITS = 16  # digits of a digest
 OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value
 
@@ -121,7 +120,7 @@ class _Values:
         for value in sorted(values):
             text = literal_eval(value)
             if isinstance(text, str) and _is_digest(text):
-                self.unknown |= (found := records.behind(text)) is None
+                self.unknown |= (found := files_behind(text)) is None
                 self.files |= found or {}
             elif isinstance(keys := _read(text), dict):
                 self.keys |= flat(keys)
@@ -147,7 +146,7 @@ class _Values:
 
 
 def _is_digest(text: str) -> bool:
-    return len(text) == DIGEST_DIGITS and {*text} <= {*"0123456789abcdef"}
+    return len(text) == DIGITS and {*text} <= {*"0123456789abcdef"}
 
 
 def _read(text: Any) -> Any:

@@ -7,22 +7,31 @@ are loaded by name (`BY_NAME`), count for the jobs that use them.
 Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
 that they enter: each must stand in a source, or in a module of `IGNORED`. It edits those of `IGNORED`, and a
 step's result must stay.
+
+To say which files have changed, results/logs/sources keeps the files and checksums behind each digest, in a
+JSON file named by it.
 """
 
 import ast
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_json
+from synmask.pipeline.paths import LOGS
 from synmask.pipeline.verbs import module_of
 from synmask.pipeline.workflow import normalise
-from synmask.pipeline.workflow.records import note
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
+RECORDS = LOGS / "sources"
+DIGITS = 16  # of a digest
+_sums: dict[str, Mapping[str, str]] = {}  # digest → file → checksum
+_keeping = False  # whether they are written
 # Packages and modules that cannot change a result, including all modules below them, and the reason.
 IGNORED = {
     "synmask.__main__": "starts the command line",
@@ -119,9 +128,37 @@ def contents(paths: Iterable[str]) -> str:
     return _digest(sums) if sums else ""
 
 
-def _digest(sums: dict[str, str]) -> str:
-    lines = "\n".join(f"{file} {one}" for file, one in sums.items())
-    return note(hashlib.sha256(lines.encode()).hexdigest()[:16], sums)
+def _digest(sums: Mapping[str, str]) -> str:
+    lines = "\n".join(f"{file} {checksum}" for file, checksum in sums.items())
+    digest = hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]
+    if digest not in _sums:
+        _sums[digest] = sums
+        if _keeping:
+            _keep(digest)
+    return digest
+
+
+def keep_records() -> None:
+    """Write the files behind all digests, known ones now and later ones as they come; a plan writes none."""
+    global _keeping
+    _keeping = True
+    for digest in _sums:
+        _keep(digest)
+
+
+def files_behind(digest: str) -> Mapping[str, str] | None:
+    """File → checksum behind a digest, of this call or of an earlier one; None: there is no record."""
+    if digest in _sums:
+        return _sums[digest]
+    try:
+        return json.loads(Path(RECORDS, f"{digest}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(digest: str) -> None:
+    if not (path := Path(RECORDS, f"{digest}.json")).exists():
+        write_json(path, dict(_sums[digest]))
 
 
 @cache
