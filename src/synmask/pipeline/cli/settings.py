@@ -12,7 +12,6 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flat
 from synmask.pipeline.languages import default_tokeniser, note
-from synmask.pipeline.workflow.terminal import similar
 
 
 def settings(
@@ -97,6 +96,6 @@ def configured(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Conf
     config, _, files = laid_over(configfiles)
     for name in target:
         if name not in config.named_targets:
-            near = similar(name, config.named_targets)
-            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
+            near = nearest(name, config.named_targets)
+            raise UserError(f"{files[-1]}: no experiment or table {name!r}{near}")
     return config, target or config.targets

@@ -25,6 +25,7 @@ from synmask.pipeline.metric_names import Cost, Parsing, Translation, Validation
 T = TypeVar("T", bound=Hashable)
 
 MAX_CHARACTERS = 1000  # characters of a title, label or path
+MAX_NAMES = 12  # names that a message lists
 
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
@@ -228,7 +229,8 @@ def nearest(name: str, known: Iterable[str], *, others: bool = True) -> str:
     known = sorted(known)
     if near := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
         return f"; did you mean {near[0]!r}?"
-    return f"; known: {', '.join(known)}" if known and others else ""
+    listed = known if len(known) <= MAX_NAMES else [*known[: MAX_NAMES // 2], f"… ({len(known)} in all)"]
+    return f"; known: {', '.join(listed)}" if known and others else ""
 
 
 def merge(base: Mapping, over: Mapping) -> dict:

@@ -115,12 +115,8 @@ def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
 
 def check_named(config: Config, path: Path, kind: str, name: str) -> None:
     """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
-    if name in (known := getattr(config, kind)):
-        return
-    near = nearest(name, known)
-    if "did you mean" not in near and len(known) > 12:
-        near = f"; config/{kind}.yaml has all {len(known)}"
-    raise UserError(f"{path}: no {name!r} among the {kind}{near}")
+    if name not in (known := getattr(config, kind)):
+        raise UserError(f"{path}: no {name!r} among the {kind}{nearest(name, known)}")
 
 
 def read_published(path: str | Path) -> Published:

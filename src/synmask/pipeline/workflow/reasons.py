@@ -97,56 +97,43 @@ def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | N
     ['merges 300 → 400']
     """
     names = names or {}
-    before, after = _Values(old), _Values(new)
-    yield from before.files_changed(after)
-    yield from before.keys_changed(after)
-    left = [*before.others], [*after.others]
-    if len(left[0]) == len(left[1]) == 1:
-        name = names.get(left[1][0], "a parameter")
-        yield f"{name} {_short(left[0][0])} → {_short(left[1][0])}"
+    old_files, old_keys, old_others = _sorted(old)
+    new_files, new_keys, new_others = _sorted(new)
+    if None in (old_files, new_files):
+        yield "code changed since a version that kept no record of it"
+    elif files := _differing(old_files, new_files):
+        yield f"{some(files)} changed"
+    for key in _differing(old_keys, new_keys):
+        values = (_short(json.dumps(keys.get(key))) for keys in (old_keys, new_keys))
+        yield f"{key.removeprefix('settings.')} {' → '.join(values)}"
+    if len(old_others) == len(new_others) == 1:
+        name = names.get(new_others[0], "a parameter")
+        yield f"{name} {_short(old_others[0])} → {_short(new_others[0])}"
     else:
-        yield from (f"{names.get(value, 'a parameter')} {_short(value)}" for value in left[1])
-        yield from (f"no longer {_short(value)}" for value in left[0] if not left[1])
+        yield from (f"{names.get(value, 'a parameter')} {_short(value)}" for value in new_others)
+        yield from (f"no longer {_short(value)}" for value in old_others if not new_others)
 
 
-class _Values:
-    """Parameters by their kind: digests, JSON objects, and others."""
-
-    def __init__(self, values: Iterable[str]) -> None:
-        self.files: dict[str, str] = {}  # behind all digests
-        self.unknown = False  # whether there is a digest without a record
-        self.keys: dict[str, Any] = {}
-        self.others: list[str] = []
-        for value in sorted(values):
-            text = literal_eval(value)
-            if isinstance(text, str) and _is_digest(text):
-                self.unknown |= (found := files_behind(text)) is None
-                self.files |= found or {}
-            elif isinstance(keys := _read(text), dict):
-                self.keys |= flat(keys)
-            else:
-                self.others.append(value)
-
-    def files_changed(self, after: "_Values") -> Iterator[str]:
-        """Which files behind digests are other ones."""
-        if self.unknown:
-            yield "code changed since a version that kept no record of it"
-            return
-        names = [*dict.fromkeys([*self.files, *after.files])]
-        differing = [name for name in names if self.files.get(name) != after.files.get(name)]
-        if differing:
-            yield f"{some(differing)} changed"
-
-    def keys_changed(self, after: "_Values") -> Iterator[str]:
-        """Which keys in JSON have other values."""
-        for key in dict.fromkeys([*self.keys, *after.keys]):
-            if self.keys.get(key) != after.keys.get(key):
-                values = (_short(json.dumps(found.get(key, None))) for found in (self.keys, after.keys))
-                yield f"{key.removeprefix('settings.')} {' → '.join(values)}"
+def _sorted(values: Iterable[str]) -> tuple[dict[str, str] | None, dict[str, Any], list[str]]:
+    """Parameters by their kind: the files behind digests (None: a digest has no record), keys, and others."""
+    files: dict[str, str] | None = {}
+    keys: dict[str, Any] = {}
+    others = []
+    for value in sorted(values):
+        text = literal_eval(value)
+        if isinstance(text, str) and re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", text):
+            behind = files_behind(text)
+            files = None if None in (files, behind) else files | behind
+        elif isinstance(read := _read(text), dict):
+            keys |= flat(read)
+        else:
+            others.append(value)
+    return files, keys, others
 
 
-def _is_digest(text: str) -> bool:
-    return len(text) == DIGITS and {*text} <= {*"0123456789abcdef"}
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The keys with other values."""
+    return [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
 
 
 def _read(text: Any) -> Any:

@@ -3,7 +3,6 @@
 This module only makes text. `snakemake_logger_plugin_synmask` receives Snakemake's events and prints it.
 """
 
-import difflib
 import os
 import re
 import time
@@ -15,6 +14,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import below_results
@@ -269,7 +269,7 @@ def in_one_line(text: str) -> str | None:
         return None
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
-    return f"{found[1]}: no such target; {similar(found[1], planned.targets)}"
+    return f"{found[1]}: no such target{nearest(found[1], planned.targets)}"
 
 
 def configfile_problem(words: Sequence[str]) -> str | None:
@@ -303,14 +303,6 @@ def config_problem(words: Sequence[str]) -> str | None:
                 advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """A suggestion: the most similar names, or how to list all."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    near += [other for other in known if other.startswith(name) and other not in near][: 3 - len(near)]
-    return f"did you mean {' or '.join(near)}?" if near else "snakemake --list-target-rules shows all"
 
 
 def count_of_jobs(jobs: int, trainings: int) -> str:
