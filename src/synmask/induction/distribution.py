@@ -8,9 +8,6 @@ it is factorised, exactly: O(n^3) time and O(n^2) memory (docs/method.md). It is
 (kernel.cpp) for CPUs, and in PyTorch for GPUs and where no C++ compiler was found at set-up.
 """
 
-import math
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -99,10 +96,17 @@ def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None 
 
 
 def _margin(distance: Tensor, height: Tensor, padding: Tensor | None) -> Tensor:
+    border, heights = _borders_and_heights(distance, height, padding)
     if torch.compiler.is_exporting():
-        border, heights = _borders_and_heights(distance, height, padding)
         return -_spare(border, running_maximum(heights)).flatten(1).amin(1, keepdim=True)
-    return -_NegativeMargin.apply(distance, height, padding)[0]
+    # The margin is the difference of one distance and one height, whose places need no gradient.
+    n = height.size(1)
+    highest, token = heights.detach().cummax(-1)
+    least, span = _spare(border.detach(), highest).flatten(1).min(1, keepdim=True)
+    left, right = border.gather(1, span // n), border.gather(1, span % n + 1)
+    nearer = torch.where(left <= right, left, right)
+    token = token.flatten(1).gather(1, span)
+    return torch.where(least < 0, nearer - height.gather(1, token), 0)
 
 
 def _borders_and_heights(distance: Tensor, height: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -121,37 +125,6 @@ def _spare(border: Tensor, highest: Tensor) -> Tensor:
     """
     spare = highest - torch.minimum(border[:, :-1, None], border[:, None, 1:])
     return F.threshold(spare, -0.1 * BORDER, 0, inplace=True)
-
-
-class _NegativeMargin(torch.autograd.Function):
-    """Distance, height, padding -> the negative margin, which reaches one distance and one height of each
-    sentence, and so does its gradient; and their places."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(distance: Tensor, height: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        n = height.size(1)
-        border, heights = _borders_and_heights(distance, height, padding)
-        highest, token = heights.cummax(-1)
-        least, span = _spare(border, highest).flatten(1).min(1, keepdim=True)
-        left, right = span // n, span % n + 1
-        nearer = torch.where(border.gather(1, left) <= border.gather(1, right), left, right)
-        return least, nearer, token.flatten(1).gather(1, span)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-        least, nearer, token = output
-        ctx.mark_non_differentiable(nearer, token)
-        ctx.save_for_backward(nearer, token, least)
-        ctx.n = inputs[1].size(1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, Tensor, None]:
-        nearer, token, least = ctx.saved_tensors
-        grad = torch.ops.aten.hardtanh_backward(grad, least, -math.inf, 0)  # none if the margin is 0
-        border, height = grad.new_zeros(grad.size(0), 2 * ctx.n + 1).split([ctx.n + 1, ctx.n], 1)
-        return border.scatter(1, nearer, -grad)[:, 1:-1], height.scatter(1, token, grad), None
 
 
 def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:

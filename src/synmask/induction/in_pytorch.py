@@ -49,30 +49,31 @@ def distribution_in_pytorch(
 ) -> Tensor:
     """Distance (B, n-1), height (B, n), padding (B, n), two 0-d scales → P_D (B, n, n)."""
     with exact(height):
-        return _distribution(distance, height, padding, distance_scale, height_scale)
+        distance, height = _without_pads(distance, height, padding)
+        n = height.size(1)
+        above = ones_above(n, height)
+        # x @ upper is a cumulative sum, x @ lower the same from the right
+        lower, upper = above[:, 1:].mT, above[:, 1:]
+        farthest = running_maximum(gaps(distance, lower))
+        over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
+        inside = (distance_scale * over).sigmoid()
+        # Beyond the diagonal, gradients may overflow: tril and triu cut them off, a product with 0 would not.
+        left, right = (inside - F.pad(inside, (1, -1))).tril(), (inside - F.pad(inside, (-1, 1))).triu()
+        weight = _weights(height_scale * height, padding)
+        # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
+        # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
+        inverse = _Inverse.apply(_Product.apply(weight[:, None, :] * upper, upper) + above[:, :-1].mT)
+        to_left, to_right = left * _Product.apply(right, inverse.mT), right * _Product.apply(left, inverse)
+        share = torch.where(lower.bool(), _Product.apply(to_left, upper), _Product.apply(to_right, lower))
+        return share * weight[:, None, :]
 
 
-def _distribution(
-    distance: Tensor, height: Tensor, padding: Tensor | None, distance_scale: Tensor, height_scale: Tensor
-) -> Tensor:
-    if padding is not None:  # a pad is beyond the sentence, and its own constituent is empty
-        distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
-        height = height.masked_fill(padding, -_PAD_DEPTH)
-    n = height.size(1)
-    above = ones_above(n, height)
-    lower, upper = above[:, 1:].mT, above[:, 1:]  # x @ upper is a cumulative sum, x @ lower from the right
-    farthest = running_maximum(gaps(distance, lower))
-    over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
-    inside = (distance_scale * over).sigmoid()
-    # Beyond the diagonal, gradients may overflow: tril and triu cut them off, a product with 0 would not.
-    left, right = (inside - F.pad(inside, (1, -1))).tril(), (inside - F.pad(inside, (-1, 1))).triu()
-    weight = _weights(height_scale * height, padding)
-    # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
-    # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
-    inverse = _Inverse.apply(_Product.apply(weight[:, None, :] * upper, upper) + above[:, :-1].mT)
-    to_left, to_right = left * _Product.apply(right, inverse.mT), right * _Product.apply(left, inverse)
-    share = torch.where(lower.bool(), _Product.apply(to_left, upper), _Product.apply(to_right, lower))
-    return share * weight[:, None, :]
+def _without_pads(distance: Tensor, height: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Distances and heights in which a pad is beyond the sentence, and its own constituent is empty."""
+    if padding is None:
+        return distance, height
+    distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
+    return distance, height.masked_fill(padding, -_PAD_DEPTH)
 
 
 class _Product(torch.autograd.Function):
@@ -159,39 +160,33 @@ class FusedDistribution(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Tensor | None) -> Tensor:
-        with exact(arguments[0]):
-            return FusedDistribution._distribution(ctx, arguments)
-
-    @staticmethod
-    def _distribution(ctx: Any, inputs: tuple[Tensor | None, ...]) -> Tensor:
+    def forward(ctx: Any, *inputs: Tensor | None) -> Tensor:
         distance, height, padding, distance_scale, height_scale = inputs
-        if padding is not None:  # a pad is beyond the sentence, and its own constituent is empty
-            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], BORDER)
-            height = height.masked_fill(padding, -_PAD_DEPTH)
-        batch, n = height.shape
-        triangles = lower, upper, above = _triangles(height)
-        farthest, where = gaps(distance, lower).cummax(-1)
-        over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
-        inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
-        beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
-        inside = inside[..., 1:-1]
-        sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(triangles[:2, None])
-        logits, weight = _far_and_weights(height_scale * height)
-        # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
-        # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
-        sums = torch.baddbmm(above.mT, weight[:, None, :] * upper, upper.expand(batch, n, n))
-        inverse = sums.reciprocal_()
-        through = torch.empty_like(sides)
-        torch.bmm(sides[1], inverse.mT, out=through[0])
-        torch.bmm(sides[0], inverse, out=through[1])
-        at_left, at_right = _summed(sides * through, triangles[:2].mT)
-        share = at_right.lerp_(at_left, lower)
-        ctx.triangles = triangles
-        ctx.save_for_backward(
-            *inputs, height, where, over, inside, sides, logits, weight, inverse, through, share
-        )
-        return share * weight[:, None, :]
+        with exact(height):
+            distance, height = _without_pads(distance, height, padding)
+            batch, n = height.shape
+            triangles = lower, upper, above = _triangles(height)
+            farthest, where = gaps(distance, lower).cummax(-1)
+            over = height[:, :, None] - torch.maximum(farthest, farthest.mT)
+            inside = F.pad(distance_scale * over, (1, 1), value=-math.inf).sigmoid_()
+            beside = inside.unfold(-1, n, 2).movedim(2, 0)  # inside of j - 1, of j + 1
+            inside = inside[..., 1:-1]
+            sides = torch.sub(inside, beside, out=height.new_empty(2, batch, n, n)).mul_(triangles[:2, None])
+            logits, weight = _far_and_weights(height_scale * height)
+            # Z[l, r]: sums of positive numbers only, so as exact as logcumsumexp, and many times faster.
+            # Below the diagonal, where both sides are 0, any finite number will do for 1/Z.
+            sums = torch.baddbmm(above.mT, weight[:, None, :] * upper, upper.expand(batch, n, n))
+            inverse = sums.reciprocal_()
+            through = torch.empty_like(sides)
+            torch.bmm(sides[1], inverse.mT, out=through[0])
+            torch.bmm(sides[0], inverse, out=through[1])
+            at_left, at_right = _summed(sides * through, triangles[:2].mT)
+            share = at_right.lerp_(at_left, lower)
+            ctx.triangles = triangles
+            ctx.save_for_backward(
+                *inputs, height, where, over, inside, sides, logits, weight, inverse, through, share
+            )
+            return share * weight[:, None, :]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
