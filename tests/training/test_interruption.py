@@ -432,7 +432,7 @@ def test_another_trainings_record_is_not_delivered(corpus, tmp_path, all_setting
     shutil.copytree(undisturbed, run)
     of_seed_2(folder_of(run) / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
-    assert "finished.pt: of another training; it is kept as finished.pt.unusable-1" in capfd.readouterr().err
+    assert "finished.pt: unusable (it is of another training); it is kept as finished.pt.unusable-1" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 
 

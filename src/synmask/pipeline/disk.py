@@ -28,13 +28,6 @@ ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
 @contextmanager
-def renamed(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that becomes `path` at the end; see `all_renamed`."""
-    with all_renamed([path]) as (temporary,):
-        yield temporary
-
-
-@contextmanager
 def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Temporary files beside `paths`; at the end, once all bytes are on the disk, they replace `paths`.
 

@@ -139,10 +139,16 @@ def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:
             handle.writelines(f"{line}\n" for line in lines)
 
 
-def write_json(path: str | Path, value: Any) -> None:
+def write_all(files: Mapping[Path, str | bytes]) -> None:
+    """Write the contents of each file; in the end all the files are there, or none."""
+    with all_writing([*files], "wb") as handles:
+        for handle, content in zip(handles, files.values(), strict=True):
+            handle.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_json(path: Path, value: Any) -> None:
     """Write `value` as `json_text` has it, as a whole or not at all."""
-    with writing(path) as handle:
-        handle.write(json_text(value))
+    write_all({path: json_text(value)})
 
 
 def json_text(value: Any) -> str:

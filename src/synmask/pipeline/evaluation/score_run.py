@@ -15,7 +15,7 @@ from synmask.pipeline.evaluation.sentences import (
     score_sets,
     sentence_rows,
 )
-from synmask.pipeline.files import all_writing, csv_text, json_text, read_json, together
+from synmask.pipeline.files import csv_text, json_text, read_json, together, write_all
 from synmask.pipeline.languages import sides
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
 from synmask.pipeline.text.clean import dropped
@@ -73,9 +73,7 @@ def score_run(
     counts = csv_text(sentence_rows(plain, tokenised, probable, of_sets, **kwargs))
     output, sentences = run / "scores.json", run / "sentences.csv"
     sums |= checksums(output, {sentences: counts})
-    with all_writing([output, sentences]) as (scored, counted):
-        scored.write(json_text(scores_of(record, scores, sums)))
-        counted.write(counts)
+    write_all({output: json_text(scores_of(record, scores, sums)), sentences: counts})
 
 
 def by_split(results: Mapping[str, dict]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from synmask.pipeline.arguments import OneOrMore, Parts, RunFolder, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
-from synmask.pipeline.files import all_writing, csv_text, json_text, together, write_json
+from synmask.pipeline.files import csv_text, json_text, together, write_all, write_json
 from synmask.pipeline.record import check_part, checksums, made, read_run, scores_of
 from synmask.pipeline.tasks import TASKS
 
@@ -37,17 +37,16 @@ def nlu_score(
     """
     record, scores, sums, rows = read_run(run), {}, {}, [EXAMPLES]
     for part, path in together(parts=parts, gold=gold):
-        answers = run / f"predictions.{part}.txt"
-        check_part(answers, record)
+        predictions = run / f"predictions.{part}.txt"
+        check_part(predictions, record)
         labels = read_task(task, path).labels
-        given = read_predictions(task, answers, len(labels))
-        scores[part], sums[part] = score(task, labels, given), sha256(answers)[:16]
-        rows += [[part, *pair] for pair in zip(given, labels, strict=True)]
-    found = {"task": task, "scores": scores, "answers": sums}
-    answered, output, examples = csv_text(rows), run / "scores.json", run / "examples.csv"
-    with all_writing([output, examples]) as (scored, listed):
-        scored.write(json_text(scores_of(record, found, checksums(output, {examples: answered}))))
-        listed.write(answered)
+        answers = read_predictions(task, predictions, len(labels))
+        scores[part], sums[part] = score(task, labels, answers), sha256(predictions)[:16]
+        rows += [[part, *pair] for pair in zip(answers, labels, strict=True)]
+    scores = {"task": task, "scores": scores, "answers": sums}
+    answers, output, examples = csv_text(rows), run / "scores.json", run / "examples.csv"
+    record = scores_of(record, scores, checksums(output, {examples: answers}))
+    write_all({output: json_text(record), examples: answers})
 
 
 def nlu_baselines(

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from synmask.pipeline import stamps
-from synmask.pipeline.disk import renamed, sha256
+from synmask.pipeline.disk import all_renamed, sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object, write_json
 from synmask.pipeline.record import IDENTIFYING
@@ -153,17 +153,12 @@ def drop_others(folder: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _renamed(path: Path, why: str) -> Path:
-    """Give a file or folder the first free name of PATH.WHY-1, -2, …"""
-    numbered = (path.with_name(f"{path.name}.{why}-{number}") for number in itertools.count(1))
-    free = next(name for name in numbered if not name.exists())
-    os.rename(path, free)
-    return free
-
-
-def _keep_damaged(path: Path, problem: str) -> None:
-    renamed_to = _renamed(path, "damaged")
-    print(f"{path}: damaged ({problem}); it is kept as {renamed_to.name}", file=sys.stderr)
+def _set_aside(path: Path, fault: str, reason: str) -> None:
+    """Give a file the first free name of PATH.FAULT-1, -2, …, and print why."""
+    numbered = (path.with_name(f"{path.name}.{fault}-{number}") for number in itertools.count(1))
+    kept = next(name for name in numbered if not name.exists())
+    os.rename(path, kept)
+    print(f"{path}: {fault} ({reason}); it is kept as {kept.name}", file=sys.stderr)
 
 
 def save_last(folder: Path, state: dict[str, Any]) -> None:
@@ -196,7 +191,7 @@ def _intact(path: Path) -> bool:
     if not path.exists():
         return False
     if problem := damage(path):
-        _keep_damaged(path, problem)
+        _set_aside(path, "damaged", problem)
     return not problem
 
 
@@ -216,8 +211,7 @@ def latest(folder: Path, models: Models) -> Path | None:
         if _intact(path):
             if (problem := _gap(folder, path, models)) is None:
                 return path
-            renamed_to = _renamed(path, "unusable")  # else it would become previous.pt
-            print(f"{path}: unusable ({problem}); it is kept as {renamed_to.name}", file=sys.stderr)
+            _set_aside(path, "unusable", problem)  # else it would become previous.pt
     return None
 
 
@@ -259,8 +253,7 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
         return None
     done = read(path)
     if "stamp" in done and not _of_this_training(folder, done):  # records of older versions have none
-        renamed_to = _renamed(path, "unusable")
-        print(f"{path}: of another training; it is kept as {renamed_to.name}", file=sys.stderr)
+        _set_aside(path, "unusable", "it is of another training")
         return None
     epochs = stage.models(done["history"])
     if all(_intact(folder / f"epoch{epoch}.pt") for epoch in epochs) or _intact(folder / stage.final):
@@ -279,7 +272,7 @@ def retire(folder: Path, model: Path, final: str) -> None:
     """
     final_file = folder / final
     if not (final_file.exists() and final_file.samefile(model)):
-        with renamed(final_file) as temporary:
+        with all_renamed([final_file]) as (temporary,):
             try:
                 os.link(model.resolve(), temporary)
             except OSError:  # such as another file system, or one without links

@@ -1,11 +1,11 @@
 """The loop around `update`: it saves, stops and resumes a training without changing the result."""
 
-import csv
 import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from synmask.pipeline.cpu.bf16 import float32_products
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import TryAgain, UserError
-from synmask.pipeline.files import write_json, writing
+from synmask.pipeline.files import csv_text, write_all, write_json
 from synmask.pipeline.gpus import lease
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.record import new_run, training_digest
@@ -26,7 +26,7 @@ from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.losses import Sums, add, means
 from synmask.pipeline.training.memory import Peaks, save_memory
-from synmask.pipeline.training.progress import Log, Progress
+from synmask.pipeline.training.progress import Progress, say
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.update import Learner, update
@@ -118,9 +118,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
 def _follow(place: Place) -> None:
     """Do the work of a worker that the first one tells what to do; nothing if the training is done."""
     if job := share(None):
-        job = replace(job, stop=Stop(), peaks=Peaks(job.processes + 1))
-        with job.stop.listening():
-            _work(place.rank, job)
+        _work(place.rank, replace(job, stop=Stop(), peaks=Peaks(job.processes + 1)))
 
 
 def _processes(stage: Stage, processes: int | None, place: Place | None = None) -> int:
@@ -157,10 +155,8 @@ def _train(job: _Job) -> dict[str, Any]:
 
 
 def _write_history(folder: Path, history: list[dict[str, Any]]) -> None:
-    with writing(folder / "history.csv") as handle:
-        table = csv.DictWriter(handle, history[0], lineterminator="\n")
-        table.writeheader()
-        table.writerows(history)
+    rows = [history[0], *(row.values() for row in history)]
+    write_all({folder / "history.csv": csv_text(rows)})
 
 
 def _run_workers(job: _Job) -> None:
@@ -171,19 +167,14 @@ def _run_workers(job: _Job) -> None:
         with bus_error_says(f"{job.run}: {TRUNCATED}"):
             return _work(0, job)
     job.peaks.note(job.processes)  # this process, which only waits
-    start_workers(_work_and_listen, job.processes, (job,), str(job.run), TRUNCATED)
-
-
-def _work_and_listen(rank: int, job: _Job) -> None:
-    with job.stop.listening():
-        _work(rank, job)
+    start_workers(_work, job.processes, (job,), str(job.run), TRUNCATED)
 
 
 def _work(rank: int, job: _Job) -> None:
     torch.set_num_threads(job.training.threads)
     save_memory()
     bf16 = job.stage.settings.training.precision == "bf16"
-    with float32_products() if bf16 else nullcontext():
+    with job.stop.listening(), float32_products() if bf16 else nullcontext():
         _Loop(job, rank).run()
 
 
@@ -203,7 +194,7 @@ class _Loop:
         self.job, self.stage, self.rank = job, job.stage, rank
         stage, processes = job.stage, job.processes
         self.master = rank == 0
-        self.log = Log(job.run, self.master)
+        self.say = partial(say, job.run) if self.master else lambda text: None
         self.train, self.valid = (
             Batches(stage.examples(split), stage.limits(split), stage.seed, rank, processes)
             for split in ("train", "valid")
@@ -250,7 +241,9 @@ class _Loop:
         state = torch_files.read(self.job.start)
         self.learner.load(state)
         self.history, self.attempts, partial = state["history"], state["attempts"], state["partial"]
-        self.log.resuming(len(self.history) + 1, self.stage.epochs, self.learner.updates if partial else None)
+        done = len(self.history)
+        where = f"update {self.learner.updates} in epoch {done + 1}" if partial else f"epoch {done}"
+        self.say(f"resuming after {where} of {self.stage.epochs}")
         return partial
 
     def _epoch(self, epoch: int, partial: dict[str, Any]) -> bool:
@@ -259,7 +252,7 @@ class _Loop:
         totals, stopping = {**partial["totals"]}, False
         done = partial["batches"] // self.stage.batches  # so they do not depend on the number of workers
         count, updates = self.train.updates(epoch, self.share, done)
-        progress = Progress(self.log.say, epoch, self.stage.epochs, count, self.history, started)
+        progress = Progress(self.say, epoch, self.stage.epochs, count, self.history, started)
         with closing(updates):
             for number, batches in enumerate(updates, start=done + 1):
                 sums = self._update(batches)
@@ -365,7 +358,7 @@ class _Loop:
             "commit": self.commit,
         }
         if summary.get("diverged"):
-            self.log.diverged(summary["diverged"])
+            self.say(f"diverged: {summary['diverged']}; its scores are marked")
         done = {"summary": summary, "history": self.history, "stamp": self.job.stamp}
         checkpoints.save(self.job.checkpoints / checkpoints.FINISHED, done)
 

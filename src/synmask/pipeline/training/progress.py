@@ -11,29 +11,10 @@ from typing import Any, ClassVar
 from synmask.pipeline.training.losses import Sums, means
 
 
-@dataclass(frozen=True)
-class Log:
-    """Lines on stderr, with system and seed, since several trainings may share a terminal.
-
-    Attributes:
-        master: whether this is the worker that writes them.
-    """
-
-    run: Path
-    master: bool
-
-    def say(self, text: str) -> None:
-        if self.master:
-            with suppress(OSError):  # a full disk or a closed pipe must not end a training
-                print(f"{'/'.join(self.run.parts[-2:])}  {text}", file=sys.stderr, flush=True)
-
-    def resuming(self, epoch: int, epochs: int, update: int | None) -> None:
-        """`epoch` is the next one, or that of the last `update`."""
-        where = f"epoch {epoch - 1}" if update is None else f"update {update} in epoch {epoch}"
-        self.say(f"resuming after {where} of {epochs}")
-
-    def diverged(self, why: str) -> None:
-        self.say(f"diverged: {why}; its scores are marked")
+def say(run: Path, text: str) -> None:
+    """Print a line on stderr, with system and seed, since several trainings may share a terminal."""
+    with suppress(OSError):  # a full disk or a closed pipe must not end a training
+        print(f"{'/'.join(run.parts[-2:])}  {text}", file=sys.stderr, flush=True)
 
 
 @dataclass
