@@ -38,7 +38,6 @@ def test_words_and_layout_are_no_code(file):
     [
         ('"""Doc."""\nx = 1', "x = 1  # a comment"),
         ("def f(a: int) -> str:\n    return a", "def f(a):\n    return (\n        a\n    )"),
-        ("x: int = 1", "x = 1"),
         ("from typing import Any\nx = 1", "x = 1"),
         ("from synmask.pipeline.errors import TryAgain, UserError", "from synmask.pipeline.errors import UserError"),
         ("if TYPE_CHECKING:\n    import pandas\nx = 1", "x = 1"),

@@ -129,5 +129,5 @@ def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
     subprocess.run([CLUSTER, "up", cluster, "slurmctld"], check=True)
     output = project.ended(running).output
     assert messages_of("".join(before)) == ["1 job"]
-    assert re.fullmatch(r"SLURM answers again, .* after its last answer", messages_of(output)[0])
+    assert messages_of(output)[0] == "SLURM answers again"
     assert "FAILED" not in output

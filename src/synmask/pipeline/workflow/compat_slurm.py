@@ -118,10 +118,9 @@ def _patient(query: Any) -> Any:
     """
     preempted: Counter[str] = Counter()
     reported = False  # that SLURM does not answer
-    answered = time.monotonic()  # when it last did
 
     async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
-        nonlocal reported, answered
+        nonlocal reported
         asked_at, found = time.monotonic(), None
         while found is None:
             found, seconds = await query(command, logger)
@@ -134,10 +133,8 @@ def _patient(query: Any) -> Any:
             if found is None:
                 await asyncio.sleep(3)
         if reported:
-            logger.warning(
-                f"SLURM answers again, {terminal.duration(time.monotonic() - answered)} after its last answer"
-            )
-        reported, answered = False, time.monotonic()
+            logger.warning("SLURM answers again")
+            reported = False
         for job, state in found.items():
             preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
             if state.startswith("CANCELLED") or preempted[job] > 2:

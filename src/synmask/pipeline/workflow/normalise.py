@@ -1,9 +1,8 @@
 """The normal form of a source file, of which digests are made: what it computes, without prose and layout.
 
-For Python, that is the syntax tree without docstrings, comments, annotations, imports of ignored modules,
-texts of messages, and descriptions of fields; for C++ and Java, all tokens but comments; for other files,
-the whole text. Annotations count where programs read them: of classes' fields, and of functions that take
-keywords alone, as verbs do.
+For Python, that is the syntax tree without docstrings, comments, types of parameters and returned values,
+imports of ignored modules, texts of messages, and descriptions of fields; for C++ and Java, all tokens but
+comments; for other files, the whole text. Types of functions that take keywords alone, as verbs do, count.
 """
 
 import ast
@@ -57,7 +56,6 @@ class Normaliser(ast.NodeTransformer):
 
     def __init__(self, is_ignored: Callable[[str], bool]) -> None:
         self.is_ignored = is_ignored
-        self.in_class = False
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Drop docstrings, and the text of what is printed on stderr."""
@@ -99,27 +97,14 @@ class Normaliser(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """In a class, such a line makes a field, whose type may check values; elsewhere types do nothing."""
-        if not self.in_class:
-            if node.value:
-                return self.generic_visit(ast.Assign([node.target], node.value))
-            return self.generic_visit(ast.Expr(node.target))
+        """Drop the description of a field; its type may check values."""
         if isinstance(node.value, ast.Call) and (place := DESCRIBED.get(ast.unparse(node.value.func))):
             del node.value.args[place]
         return self.generic_visit(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outer, self.in_class = self.in_class, True
-        self.generic_visit(node)
-        self.in_class = outer
-        return node
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        outer, self.in_class = self.in_class, False
         node.returns = None
-        self.generic_visit(node)
-        self.in_class = outer
-        return node
+        return self.generic_visit(node)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
