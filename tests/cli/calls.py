@@ -86,7 +86,7 @@ translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --o
 tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/RUN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
 table --title T --labels @labels --columns @columns --metrics bleu_tokenised sacrebleu --baseline grammar --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
-parse-table --inputs IN/RUN/parse.json --counts IN/RUN/parse_counts.json --output OUT/parsing --title T --labels @labels --columns @columns
+parse-table --inputs IN/RUN/parse.json --output OUT/parsing --title T --labels @labels --columns @columns
 curves --inputs IN/RUN/history.csv --runs @history --labels @labels --output OUT/curves
 distribution-figure --distribution IN/RUN/distribution.json --title T --output OUT/p_d
 report --spec @page --captions workflow/report --output OUT/report.html

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.evaluation import bootstrap
-from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1, f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import Counts, f1, paired_bootstrap
 from synmask.pipeline.evaluation.parseval import _percent
+
+
+def corpus_f1(runs):
+    return [float(f1(np.sum(run, axis=1))) for run in runs]
 
 
 def run(rng, rate, sentences=300):

@@ -15,9 +15,10 @@ from synmask.pipeline.reporting.score_trees import as_text
 
 @pytest.fixture
 def run(tmp_path):
-    """Writes parse.json and parse_counts.json of a run and returns their paths."""
+    """Writes parse.json and parse_counts.json of a run and returns the path of the first."""
 
-    def write(system, direction, seed, f1, *, right=40.0, sentences=100, heads=True, matched=None):
+    def write(system, direction, seed, f1=None, *, right=40.0, sentences=100, heads=True, matched=(2,) * 50):
+        f1 = 20 * np.mean(matched) if f1 is None else f1  # of five spans in each of fifty sentences
         head = {"corpus": "demo", "direction": direction, "system": system, "seed": seed}
         protocols = {}
         for protocol, shift in (("evalb", 5), ("words", 0)):
@@ -38,30 +39,30 @@ def run(tmp_path):
             "induced": {"directed": f1 / 2, "undirected": f1},
             "random": {"directed": 5.0, "undirected": 9.0},
         }
-        path = tmp_path / f"parse.{system}.{direction}.{seed}.json"
+        path = tmp_path / f"{direction}/{system}/seed{seed}/parse.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         dependencies = {"words": 55, "rows": rows} if heads else None
         path.write_text(json.dumps(head | {"protocols": protocols, "dependencies": dependencies}))
         counts = {
             "gold": [5] * 50,
-            "induced": {"matched": matched or [2] * 50, "predicted": [5] * 50},
+            "induced": {"matched": matched, "predicted": [5] * 50},
             "right-branching": {"matched": [2] * 50, "predicted": [5] * 50},
         }
-        kept = tmp_path / f"counts.{system}.{direction}.{seed}.json"
-        kept.write_text(json.dumps(head | {"counts": {"words": counts, "evalb": counts}}))
-        return path, kept
+        kept = head | {"counts": {"words": counts, "evalb": counts}}
+        path.with_name("parse_counts.json").write_text(json.dumps(kept))
+        return path
 
     return write
 
 
 @pytest.fixture
 def table(tmp_path):
-    def write(runs, systems=("a", "b"), directions=("de-en",)):
+    def write(parses, systems=("a", "b"), directions=("de-en",)):
         labels = {name: f"System {name}" for name in systems}
-        parses, counts = zip(*runs, strict=True)
         runs_of = {system: [1, 2] for system in systems}
         columns = [{"corpus": "demo", "column": name, "group": "", "runs": runs_of} for name in directions]
         options = TableOptions(title="Demo", labels=[*labels.items()], columns=columns)
-        write_parse_table(options=options, inputs=parses, counts=counts, output=tmp_path / "t.x")
+        write_parse_table(options=options, inputs=parses, output=tmp_path / "t.x")
         texts = {
             kind: (tmp_path / f"t.x.{kind}").read_text(encoding="utf-8") for kind in ("csv", "md", "tex")
         }
@@ -112,30 +113,32 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     rng = np.random.default_rng(0)
     better = (2 + (rng.random(50) < 0.9)).tolist()  # right-branching finds 2 in each sentence
     slightly = [3] * 6 + [1] * 5 + [2] * 39
-    runs = [run("a", "de-en", 1, 50.0, matched=better), run("b", "de-en", 1, 50.0, matched=slightly)]
+    runs = [run("a", "de-en", 1, matched=better), run("b", "de-en", 1, matched=slightly)]
     _, markdown, latex = table(runs)
     marked = cells(markdown.split("\n# ")[0], "System a")
-    assert marked[2] == "**50.00‡ [1 of 2]**"
+    f1 = f"{2 * sum(better) / 5:.2f}"
+    assert marked[2] == f"**{f1}‡ [1 of 2]**"
     assert sum("‡" in one for one in marked) == 1  # F1 alone is tested
-    assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00 [1 of 2]**"
+    assert cells(markdown.split("\n# ")[0], "System b")[2] == "40.40 [1 of 2]"
     assert "F1 De→En, by the same tests: System b against System a −" in markdown
     assert "(p = 0.001)" in markdown
-    assert r"50.00$^{\ddagger}$" in latex
+    assert rf"{f1}$^{{\ddagger}}$" in latex
 
 
 def test_seeds_that_disagree_are_not_marked(run, table):
-    runs = [run("a", "de-en", seed, 50.0, matched=[found] * 50) for seed, found in ((1, 3), (2, 5))]
-    runs += [run("b", "de-en", seed, 50.0, matched=[3] * 49 + [3 + seed]) for seed in (1, 2)]
+    runs = [run("a", "de-en", seed, matched=[found] * 50) for seed, found in ((1, 3), (2, 5))]
+    runs += [run("b", "de-en", seed, matched=[3] * 49 + [3 + seed]) for seed in (1, 2)]
     _, markdown, _ = table(runs)  # right-branching finds 2 in each sentence
-    assert cells(markdown.split("\n# ")[0], "System a")[2].strip("*") == "50.00 ± 0.00"
+    assert cells(markdown.split("\n# ")[0], "System a")[2].strip("*") == "80.00 ± 28.28"
     assert (
-        cells(markdown.split("\n# ")[0], "System b")[2].strip("*") == "50.00 ± 0.00‡"
+        cells(markdown.split("\n# ")[0], "System b")[2].strip("*") == "60.60 ± 0.28‡"
     )  # p of the seeds 0.006
     assert "System b against System a −19.40 (p = 0.510)" in markdown
 
 
 def test_trees_that_need_no_parser_are_not_tested(run, table):
-    scores, counts = run("a", "de-en", 1, 50.0)
+    scores = run("a", "de-en", 1, 50.0)
+    counts = scores.with_name("parse_counts.json")
     of_run, of_counts = (json.loads(path.read_text()) for path in (scores, counts))
     of_run["protocols"]["words"]["rows"]["balanced"] = dict.fromkeys(
         ("precision", "recall", "f1", "sentence_f1"), 60.0
@@ -143,7 +146,7 @@ def test_trees_that_need_no_parser_are_not_tested(run, table):
     of_counts["counts"]["words"]["balanced"] = {"matched": [3] * 50, "predicted": [5] * 50}
     scores.write_text(json.dumps(of_run))
     counts.write_text(json.dumps(of_counts))
-    _, markdown, _ = table([(scores, counts)])
+    _, markdown, _ = table([scores])
     assert cells(markdown, "balanced")[2] == "**60.00**"
 
 
@@ -181,29 +184,31 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
         ([one, one], {}, "a on demo de-en, seed 1: given twice"),
         ([one], {"systems": ["b"]}, "a on demo de-en, seed 1: not in this table"),
         ([one], {"directions": ["en-de"]}, "a on demo de-en, seed 1: not in this table"),
-        ([(tmp_path / "gone.json", one[1])], {}, r"gone\.json: no such file"),
-        ([(one[0], tmp_path / "gone.json")], {}, r"gone\.json: no such file"),
+        ([tmp_path / "gone.json"], {}, r"gone\.json: no such file"),
     ]:
         with pytest.raises(UserError, match=message):
             table(runs, **options)
-    whole = json.loads(one[1].read_text())
+    kept = one.with_name("parse_counts.json")
+    whole = json.loads(kept.read_text())
     for counts, message in [
         ({"words": {}}, "no 'gold' in it"),
         ({"words": {"gold": [1], "right-branching": {}}}, "no 'induced' in it"),
         ({"words": {"gold": [1], "induced": {}, "right-branching": {}}}, "no 'matched' in it"),
     ]:
-        one[1].write_text(json.dumps(whole | {"counts": counts}))
-        with pytest.raises(UserError, match=rf"counts\.a\.de-en\.1\.json: {message}"):
+        kept.write_text(json.dumps(whole | {"counts": counts}))
+        with pytest.raises(UserError, match=rf"parse_counts\.json: {message}"):
             table([one])
-    one[0].write_text('{"corpus": "demo"}')
-    with pytest.raises(UserError, match=r"parse\.a\.de-en\.1\.json: no 'direction' in it"):
+    kept.unlink()
+    with pytest.raises(UserError, match=r"parse_counts\.json: no such file"):
+        table([one])
+    one.write_text('{"corpus": "demo"}')
+    with pytest.raises(UserError, match=r"parse\.json: no 'direction' in it"):
         table([one])
     assert not list(tmp_path.glob("t.x.*"))
 
 
 def test_text_for_the_terminal(run):
-    path, _ = run("a", "de-en", 1, 30.0)
-    result = json.loads(path.read_text())
+    result = json.loads(run("a", "de-en", 1, 30.0).read_text())
     parts = {
         "recall_by_label": {"NP": {"gold": 3, "induced": 50.0}},
     }

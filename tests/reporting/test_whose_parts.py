@@ -183,8 +183,11 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
     refused(answers, "not what scores.json", read_counts, answers, "matthews", "cola", "dev")
     counted = folder / "parse_counts.json"
     text = json.dumps(RUN | {"counts": {}})
+    f1 = dict.fromkeys(("precision", "recall", "f1", "sentence_f1"), 1.0)
+    parses = RUN | {"protocols": {"words": {"sentences": 1, "rows": {"induced": f1}}}}
     written(
-        folder / "parse.json", json_text(RUN | {"sha256": checksums(folder / "parse.json", {counted: text})})
+        folder / "parse.json",
+        json_text(parses | {"sha256": checksums(folder / "parse.json", {counted: text})}),
     )
     counted.write_text(text.replace("1", "2"))
     refused(counted, "not what parse.json", Runs([folder]).counts, "f1_words", "de-en", "grammar")

@@ -46,5 +46,4 @@ rule parse_table:
         options=lambda w: as_options(**TARGETS.parse_table_options(w.experiment)),
         output=subpath(output[0], strip_suffix=".md"),
     shell:
-        "synmask parse-table {params.options} --inputs {input.scores:q} --counts {input.counts:q}"
-        " --output {params.output:q} 2> {log:q}"
+        "synmask parse-table {params.options} --inputs {input.scores:q} --output {params.output:q} 2> {log:q}"

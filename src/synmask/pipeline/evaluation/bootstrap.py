@@ -23,11 +23,6 @@ def f1(sums: np.ndarray) -> np.ndarray:
     return np.where(both > 0, 200 * matched / np.maximum(both, 1), 100.0)
 
 
-def corpus_f1(runs: Sequence[Counts]) -> list[float]:
-    """The corpus F1 of each run, in percent."""
-    return [float(f1(np.sum(run, axis=1))) for run in runs]
-
-
 def paired_bootstrap(
     ours: Sequence[Sequence[np.ndarray]],
     theirs: Sequence[Sequence[np.ndarray]],

@@ -14,9 +14,11 @@ from pydantic import Field
 from synmask.pipeline.arguments import Json, Labels, OneOrMore
 from synmask.pipeline.config.base import Line, Metric
 from synmask.pipeline.display import arrow
-from synmask.pipeline.evaluation.significance import Difference
+from synmask.pipeline.evaluation.significance import compare
+from synmask.pipeline.metric_names import TESTED, is_measured
 from synmask.pipeline.published import Number
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.runs import score_of
 from synmask.pipeline.runs import Column, Columns
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
@@ -30,7 +32,6 @@ COLUMNS = [*OF_CSV, "group", "run", "printed", "change", "diverged"]
 NUMBERS = ["published", "mean", "sd", "median", "difference", "change", "p", "p_test_set", "p_seeds"]
 LINES = ["published", "quoted", "here", "median"]  # of a system, below each other
 ORACLE = "oracle trees"  # never the best
-Test = Callable[[Column, str, pd.DataFrame, pd.DataFrame], dict[str, Any]]
 
 
 @Parameter(name="*")
@@ -74,14 +75,13 @@ def cells_of(
     options: TableOptions,
     metrics: Sequence[str],
     runs: pd.DataFrame,
-    test: Test,
     baseline: str | None,
     published: Mapping[tuple[str, ...], Number],
 ) -> pd.DataFrame:
     """The cells of a table: for each column, metric and row, from the runs with a finite score.
 
     Args:
-        test: column, metric, runs of a cell and of its baseline → the cell's columns on their difference.
+        runs: with a column per metric, and `counts`: metric → a run's counts by sentence, for tests; or none.
         published: (corpus, column, metric, system) → number.
     """
     runs = runs.reindex(columns=list(dict.fromkeys([*runs, *metrics, "diverged"])))
@@ -111,7 +111,7 @@ def cells_of(
             cell["origin"] = "measured" if number.measured else "quoted"
             cell["difference"] = cell["mean"] - number.mean
         if system != baseline and len(ours) and len(rivals):
-            cell |= test(column, metric, ours, rivals)
+            cell |= _tested(metric, column, ours, rivals)
         cells.append(cell)
     return frame_of(cells)
 
@@ -121,10 +121,23 @@ def _finite(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
     return runs.assign(value=runs[metric].astype(float) * METRICS[metric].scale).dropna(subset=["value"])
 
 
-def tested(baseline: str, difference: Difference) -> dict[str, Any]:
-    """The columns of a cell on its difference from the baseline."""
-    probabilities = {key: getattr(difference, key) for key in ("p", "p_test_set", "p_seeds")}
-    return {"baseline": baseline, "change": difference.difference} | probabilities
+def _tested(metric: str, column: Column, ours: pd.DataFrame, rivals: pd.DataFrame) -> dict[str, Any]:
+    """The difference of a cell's runs from the baseline's; without numbers if a run lacks its counts."""
+    if not (metric in TESTED or is_measured(metric)) or ours["counts"].isna().any():
+        return {}  # an average over columns and what needs no training have no counts
+    baseline, scores = rivals["system"].iloc[0], [*rivals["value"]]
+    sides = [[counts(metric) for counts in side["counts"]] for side in (ours, rivals)]
+    if any(run is None for side in sides for run in side):
+        return {"baseline": baseline}
+    test = compare(
+        [*ours["value"]],
+        scores[0] if [*rivals["seed"]] == [0] else scores,  # a trivial tree has no seeds
+        *sides,
+        names=f"{column['column']}, {ours['system'].iloc[0]} and {baseline}",
+        score=score_of(metric, column.get("task")),
+    )
+    probabilities = {key: getattr(test, key) for key in ("p", "p_test_set", "p_seeds")}
+    return {"baseline": baseline, "change": test.difference} | probabilities
 
 
 def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bootstrap import f1
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
 from synmask.pipeline.reporting.cells import signed
@@ -126,13 +125,11 @@ class Runs:
             for path in (path for path in paths if counts[path] is None):
                 raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
             return [*counts.values()]
-        return [*self._parses(metric, direction, system, row, counted=True)["counts"]]
+        return [counts(metric) for counts in self._parses(metric, direction, system, row)["counts"]]
 
-    def _parses(
-        self, metric: str, direction: str, system: str, row: str, *, counted: bool = False
-    ) -> pd.DataFrame:
+    def _parses(self, metric: str, direction: str, system: str, row: str) -> pd.DataFrame:
         paths = self.seeds(direction, system, "parse.json").values()
-        return read_parse_scores(paths, metric.removeprefix("f1_"), row, counted=counted)
+        return read_parse_scores(paths, metric.removeprefix("f1_"), row)
 
 
 def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[ContrastResult]]:
@@ -177,7 +174,7 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
                 counts,
                 rival_counts[:1] if contrast.trivial else rival_counts,  # alike for all runs
                 names=f"{direction}, {contrast.system} and {contrast.rival}",
-                score=score_of(contrast.metric) if contrast.metric in OF_SENTENCES else f1,
+                score=score_of(contrast.metric),
                 samples=SAMPLES,
             )
             gain, tested = contrast.gain.get(direction), test()

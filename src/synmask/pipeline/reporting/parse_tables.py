@@ -1,24 +1,19 @@
 """Tables of the parsing scores of an experiment's runs, one per protocol."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
-from synmask.pipeline.evaluation.bootstrap import corpus_f1
-from synmask.pipeline.evaluation.significance import compare
-from synmask.pipeline.files import together
-from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed, tested
+from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed
 from synmask.pipeline.reporting.layout import Note, Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
 from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
 from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows
-from synmask.pipeline.runs import Column
 
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
@@ -27,9 +22,7 @@ TREES = [
 ]  # fmt: skip
 
 
-def write_parse_table(
-    *, options: TableOptions, inputs: OneOrMore[Path], counts: OneOrMore[Path], output: Path
-) -> None:
+def write_parse_table(*, options: TableOptions, inputs: OneOrMore[Path], output: Path) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
     They show systems and trivial trees, mean and standard deviation over seeds, and significance: the best of
@@ -38,16 +31,14 @@ def write_parse_table(
     run.
 
     Args:
-        inputs: parse.json of the runs.
-        counts: parse_counts.json of the runs, in the same order.
+        inputs: parse.json of the runs; parse_counts.json beside each, for tests.
         output: Prefix of .csv, .md and .tex.
 
     Raises:
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
             of a direction differ in their sentences or trivial trees.
     """
-    files = together(inputs=inputs, counts=counts)
-    rows = pd.DataFrame(itertools.chain.from_iterable(itertools.starmap(parse_rows, files)))
+    rows = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
     check_once(rows, "protocol", "tree")
     rows = rows.sort_values("tree", key=lambda trees: trees.map(TREES.index), kind="stable")
     runs = of_table(rows, options.expected)
@@ -70,17 +61,10 @@ def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
         unit, metrics, systems = "words", ATTACHMENT, [row for row in systems if row[0] in induced]
     options = replace(options, labels=[*systems, *trivial])
     grown = runs[runs["tree"] != "induced"].drop_duplicates(["direction", "tree"])
-    rows = pd.concat([runs[runs["tree"] == "induced"], grown.assign(system=grown["tree"] + " trees", seed=0)])
-
-    def test(column: Column, metric: str, ours: pd.DataFrame, rivals: pd.DataFrame) -> dict[str, Any]:
-        if metric != "f1" or ours["tree"].iloc[0] != "induced" or ours["counts"].isna().any():
-            return {}
-        names = f"{column['column']}, {ours['system'].iloc[0]} and {label}"
-        counts, (tree,) = [*ours["counts"]], rivals["counts"]
-        test = compare(corpus_f1(counts), corpus_f1([tree])[0], counts, [tree], names=names)
-        return tested(baseline, test)
-
-    cells = marked(cells_of(options, metrics, rows, test, baseline, {}))
+    grown = grown.assign(system=grown["tree"] + " trees", seed=0)
+    grown["counts"] = grown["counts"].where(grown["system"].eq(baseline))  # others are not tested
+    rows = pd.concat([runs[runs["tree"] == "induced"], grown])
+    cells = marked(cells_of(options, metrics, rows, baseline, {}))
     counted = runs.groupby("direction", sort=False)["counted"].first()
     numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
     explained = [
@@ -88,20 +72,21 @@ def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
         how_to_read(cells, runs),
         significance(label, unit, cells, "Student's"),
     ]
-    between = (_between(rows, column["column"], systems) for column in options.columns)
     notes = [Note(missing_runs(options.expected, runs), warning=True)]
-    notes += map(Note, [" ".join(filter(None, explained)), *between])
+    notes += map(Note, [" ".join(filter(None, explained)), *_between(options, rows, systems)])
     title = f"{options.title}, protocol “{protocol}”"
     return Table(title, cells, [note for note in notes if note.text], baseline=label, stub="Trees")
 
 
-def _between(runs: pd.DataFrame, direction: str, systems: Sequence[tuple[str, str]]) -> str:
-    """A note on the F1 of systems against each other; "" with fewer than two."""
-    here = runs[runs["direction"].eq(direction)].dropna(subset=["counts"])
-    counts = {label: [*here.loc[here["system"] == name, "counts"]] for name, label in systems}
-    parts = []
-    for first, second in itertools.combinations([label for label in counts if counts[label]], 2):
-        sides = [counts[second], counts[first]]
-        test = compare(*map(corpus_f1, sides), *sides, names=f"{direction}, {second} and {first}")
-        parts.append(f"{second} against {first} {signed(test.difference)} (p = {test.p:.3f})")
-    return f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}." if parts else ""
+def _between(options: TableOptions, runs: pd.DataFrame, systems: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A note per direction on the F1 of systems against each other."""
+    tests = [
+        cells_of(replace(options, labels=systems[place:]), ["f1"], runs, rival, {}).assign(rival=label)
+        for place, (rival, label) in enumerate(systems, start=1)
+    ]
+    for direction, cells in pd.concat(tests).dropna(subset=["p"]).groupby("column", sort=False):
+        parts = (
+            f"{cell.label} against {cell.rival} {signed(cell.change)} (p = {cell.p:.3f})"
+            for cell in cells.itertuples()
+        )
+        yield f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}."

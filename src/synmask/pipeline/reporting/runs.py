@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bootstrap import Counts
+from synmask.pipeline.evaluation.bootstrap import Counts, f1
 from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -54,8 +54,8 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
-    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the
-    path of the counts by sentence, which may not exist.
+    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` reads the
+    counts by sentence of a metric, as `read_counts` does.
 
     Args:
         measured: metrics that stand in files of their own beside scores.json.
@@ -76,7 +76,7 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
             shared = sorted((run.get("overlap") or {}).items())
             row["overlap"] = ", ".join(f"{count:,} {sets}" for sets, count in shared if count) or None
             row["dropped"] = run.get("dropped")
-            row["counts"] = Path(path).with_name("sentences.csv")
+            row["counts"] = cache(partial(read_counts, Path(path).with_name("sentences.csv")))
             row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
             row["memory"] = _finite(run.get("memory"))
         rows.append(row)
@@ -87,7 +87,9 @@ def score_of(metric: str, task: str | None = None) -> Callable[[np.ndarray], np.
     """How a metric, or a task's own score, follows from sums of counts."""
     if task:
         return partial(of_sums, task)
-    return ratio if is_measured(metric) else OF_SENTENCES[metric][1]
+    if is_measured(metric):
+        return ratio
+    return OF_SENTENCES[metric][1] if metric in OF_SENTENCES else f1
 
 
 def read_counts(
@@ -109,50 +111,42 @@ def read_counts(
     return counts_of_examples(path, task, part) if task else counts_of(path, metric)
 
 
-def read_parse_scores(
-    paths: Iterable[Path], protocol: str, trees: str = "induced", *, counted: bool = False
-) -> pd.DataFrame:
-    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`.
-
-    Args:
-        counted: also read the `counts` of these trees, from parse_counts.json beside each.
-    """
+def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
+    """The runs of parse.json files, one row each: `parse_rows` of its `trees` by `protocol`."""
     rows = []
     for path in paths:
-        of_run = parse_rows(path, path.with_name("parse_counts.json") if counted else None)
-        scores = [row for row in of_run if (row["protocol"], row["tree"]) == (protocol, trees)]
+        scores = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
         if not scores:
             raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
         rows += scores
-    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES, *(["counts"] if counted else [])])
+    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES, "counts"])
     check_once(table)
     return table
 
 
-def parse_rows(path: Path, counts: Path | None = None) -> Iterator[dict[str, Any]]:
+def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores.
 
-    Args:
-        counts: the run's parse_counts.json, whose "counts" (`bootstrap.Counts`) some rows have.
+    Their `counts` read `bootstrap.Counts` from the parse_counts.json beside it; None where it has none.
     """
-    if counts:
-        read_record(path, [counts])
+    known = cache(partial(_read_spans, path))
     with _contents(path) as run:
         head = {key: run[key] for key in RUN}
-        known = _read_counts(counts) if counts else {}
         parts = [(name, part["sentences"], part, PARSE_SCORES) for name, part in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
             for tree, scores in part["rows"].items():
                 where = {"protocol": protocol, "counted": counted, "tree": tree}
-                where["counts"] = known.get((protocol, tree.removesuffix("-with-punctuation")))
+                spans = (protocol, tree.removesuffix("-with-punctuation"))
+                where["counts"] = lambda _metric, spans=spans: known().get(spans)
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def _read_counts(path: Path) -> dict[tuple[str, str], Counts]:
-    """Protocol and kind of tree → the counts by sentence in a parse_counts.json."""
-    known = {}
+def _read_spans(parse: Path) -> dict[tuple[str, str], Counts]:
+    """Protocol and kind of tree → the counts by sentence in the parse_counts.json beside a parse.json."""
+    known, path = {}, parse.with_name("parse_counts.json")
+    read_record(parse, [path])
     with _contents(path) as run:
         for protocol, trees in run["counts"].items():
             itemgetter("gold", "induced", "right-branching")(trees)  # all there
@@ -167,7 +161,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
     """Tasks of language understanding, one row per run and column; `glue` is the task's own score.
 
     Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
-    name of the column, `counts` the path of the run's answers, which may not exist.
+    name of the column; `counts` reads the counts by example (`read_counts`), if the run has answers.
     """
     names = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
     rows = []
@@ -177,13 +171,14 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
             head = {"corpus": run["corpus"], "seed": run.get("seed", 0)} | _costs(run)
             head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
             head["weights"] = json.dumps(run.get("start"), sort_keys=True)
-            head["counts"] = Path(path).with_name("examples.csv") if trained else None
+            answers = Path(path).with_name("examples.csv")
             systems = {run["system"]: run["scores"]} if trained else run["scores"]
             parts = ((system, *part) for system, parts in systems.items() for part in parts.items())
             for system, part, scores in parts:
                 if not (name := names.get((run["corpus"], run["task"], part))):
                     raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
-                row = {"direction": name, "system": system}
+                read = cache(partial(read_counts, answers, task=run["task"], part=part))
+                row = {"direction": name, "system": system, "counts": read if trained else None}
                 rows.append(head | row | {"glue": _finite(scores[TASKS[run["task"]].metrics[0]])})
     table = pd.DataFrame(rows)
     check_once(table)

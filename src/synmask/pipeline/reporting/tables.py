@@ -1,22 +1,18 @@
 """Tables of published numbers beside ours: CSV, Markdown, LaTeX, JSON."""
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.loading import read_published
-from synmask.pipeline.evaluation.significance import compare
-from synmask.pipeline.metric_names import TESTED, is_measured
+from synmask.pipeline.metric_names import is_measured
 from synmask.pipeline.reporting import runs as results
-from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of, marked, tested
+from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of, marked
 from synmask.pipeline.reporting.layout import Table, write_tables
+from synmask.pipeline.reporting.metrics import PARSE_SCORES
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.runs import Column
 
 PROTOCOL = "paper"  # the paper's own count of parsing scores
 OF_RUN = [*results.RUN, *results.COSTS, "device_hours", "memory", *results.SCORES, *results.VALID_SCORES]
@@ -50,8 +46,7 @@ def write_table(
     """
     known = read_published(published)
     runs = _gather(options, scores, parses, tasks)
-    test = partial(_test, cache(results.read_counts))
-    cells = marked(cells_of(options, options.metrics, runs, test, options.baseline, known.numbers))
+    cells = marked(cells_of(options, options.metrics, runs, options.baseline, known.numbers))
     if options.sweep:
         choice = results.chosen(runs)
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
@@ -81,29 +76,9 @@ def _gather(
         results.check_alike(runs)
         runs = runs[[*columns, *metrics, *(f"signature_{metric}" for metric in metrics)]]
     if parses:
-        runs = runs.merge(results.read_parse_scores(parses, PROTOCOL), on=results.RUN, how="outer")
+        trees = results.read_parse_scores(parses, PROTOCOL)[[*results.RUN, *PARSE_SCORES]]
+        runs = runs.merge(trees, on=results.RUN, how="outer")
     if tasks:
         runs = results.read_tasks(tasks, options.columns).reindex(columns=[*columns, "glue"])
     runs = results.of_table(runs, options.expected)
     return results.averaged(runs, options.columns) if tasks else runs
-
-
-def _test(
-    counts: Callable[..., Sequence[np.ndarray] | None],
-    column: Column,
-    metric: str,
-    ours: pd.DataFrame,
-    rivals: pd.DataFrame,
-) -> dict[str, Any]:
-    """The test of a cell's runs against the baseline's; without numbers if a run has no counts."""
-    if not (metric in TESTED or is_measured(metric)) or ours["counts"].isna().any():
-        return {}  # an average over columns and a trivial baseline have no counts
-    task, baseline = column.get("task"), rivals["system"].iloc[0]
-    sides = [
-        [counts(path, metric, task, column.get("part")) for path in side["counts"]] for side in (ours, rivals)
-    ]
-    if any(run is None for side in sides for run in side):
-        return {"baseline": baseline}
-    names = f"{column['column']}, {ours['system'].iloc[0]} and {baseline}"
-    score = results.score_of(metric, task)
-    return tested(baseline, compare([*ours["value"]], [*rivals["value"]], *sides, names=names, score=score))
