@@ -27,8 +27,7 @@ from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training.operators import Attention, AttentionDropout
-from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch
-from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch, search_batches
 from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
@@ -97,14 +96,14 @@ def ours(model, task, beam, precision="fp32"):
 def translated(search, model, task, sentences, tokens):
     """The best hypothesis of each sentence."""
     best = {}
-    for results in searched(model, search, task.sources(sentences), tokens):
+    for results in search_batches(model, search, task.sources(sentences), tokens):
         best |= {number: hypotheses[0] for number, hypotheses in results.items()}
     return [best[number] for number in sorted(best)]
 
 
 def compare(path, lines, tokens, beam, turns, references=()):
     """A row of the table for each rival, with a model file; they are printed, too."""
-    model, task, _ = load_model(path)
+    model, task, *_ = load_model(path)
     guide, sentences = (
         task.settings.system.guide,
         encoded(lines, model.encoder.max_positions(), task.src_dict),

@@ -172,8 +172,8 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
             "_processes",
             "train --data d --run r --source de --target en --settings SETTINGS --seed 1 --keep 1",
         ),
-        ("translation.decode", "load", "decode --model m --inputs i --outputs o"),
-        ("translation.parse", "read_model", "parse --model m"),
+        ("translation.decode", "load_model", "decode --model m --inputs i --outputs o"),
+        ("translation.parse", "load_model", "parse --model m"),
         ("roberta.predict", "load", "predict --model m --weights w --data d --output o"),
     ],
 )

@@ -7,8 +7,7 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.code import guided, write_folder
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.translation.beam import BeamSearch
-from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.fsmt import export_translation
 from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.model_file import load_model
@@ -93,12 +92,12 @@ def exported(alone, drawn, tmp_path_factory):
 
 def computed(path):
     """Inputs, logits, hypotheses of each sentence alone, and the syntax of a batch, by `synmask`'s own code."""
-    model, task, _ = load_model(path)
+    model, task, *_ = load_model(path)
     rows = encoded(LINES, 1024, task.src_dict)
     search = BeamSearch([model], task.tgt_dict, Decoding())
     best = []
     for row in rows:
-        (results,) = searched(model, search, task.sources([row]), 4000)
+        (results,) = search_batches(model, search, task.sources([row]), 4000)
         best.append(results[0][0].tokens)
     before = padded([ids.roll(1) for ids in best], "right")
     sources = task.sources(rows)

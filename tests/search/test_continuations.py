@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from synmask.pipeline.search.continuations import best
+from synmask.pipeline.search.continuations import best_continuations
 
 
 def by_sorting(logits, score, count, never):
@@ -32,7 +32,7 @@ def test_against_sorting(implementation, width, vocabulary, count, models):
     score = -torch.rand(6, width) * 9
     never = torch.zeros(vocabulary, dtype=torch.bool)
     never[[1, 5]] = True
-    values, tokens, parents = best([one.clone() for one in logits], score, count, never)
+    values, tokens, parents = best_continuations([one.clone() for one in logits], score, count, never)
     assert values.shape == (6, min(count, width * (vocabulary - 1)))
     for s, expected in enumerate(by_sorting(logits, score, count, never)):
         real = values[s] > -math.inf
@@ -47,7 +47,7 @@ def test_one_token_alone(implementation):
     logits, score = torch.randn(3, 2, 100), torch.tensor([[0.0, -1.0]] * 3)
     never = torch.ones(100, dtype=torch.bool)
     never[70] = False
-    values, tokens, parents = best([logits.clone()], score, 4, never)
+    values, tokens, parents = best_continuations([logits.clone()], score, 4, never)
     expected, order = (score + logits.log_softmax(-1)[..., 70]).sort(descending=True)
     torch.testing.assert_close(values[:, :2], expected)
     assert torch.equal(parents[:, :2], order)
@@ -58,6 +58,6 @@ def test_one_token_alone(implementation):
 def test_logits_far_apart(implementation):
     logits = torch.full((1, 1, 50), -1e4)
     logits[..., 3], logits[..., 40] = 1e4, -math.inf
-    values, tokens, _ = best([logits], torch.zeros(1, 1), 2, torch.zeros(50, dtype=torch.bool))
+    values, tokens, _ = best_continuations([logits], torch.zeros(1, 1), 2, torch.zeros(50, dtype=torch.bool))
     assert tokens[0, 0] == 3
     assert values[0].tolist() == [0, -2e4]

@@ -76,7 +76,7 @@ def test_bf16_rounds_inputs_and_weights_alone():
     for rows in (1, 8, 13):
         x = torch.randn(rows, 1, 64).bfloat16().float()
         never = torch.zeros(50, dtype=torch.bool)
-        expected = continuations.best([linear(x)], torch.zeros(rows, 1), 10, never)
+        expected = continuations.best_continuations([linear(x)], torch.zeros(rows, 1), 10, never)
         found = torch.ops.synmask.best_after(
             x, Products("bf16").panels(linear), torch.zeros(rows, 1), 10, never, 16
         )
@@ -94,8 +94,8 @@ def test_best(sentences, width, vocabulary, bias):
     score[:, 1:2] = -math.inf
     never = torch.zeros(vocabulary, dtype=torch.bool)
     never[[1, 5]] = True
-    expected = continuations.best([output(x)], score, 10, never)
-    found = fused.best(products, output, x, score, 10, never)
+    expected = continuations.best_continuations([output(x)], score, 10, never)
+    found = fused.best_continuations(products, output, x, score, 10, never)
     torch.testing.assert_close(found[0], expected[0])
     real = expected[0] > -math.inf
     assert all(

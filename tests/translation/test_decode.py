@@ -16,8 +16,8 @@ from synmask.pipeline.syntax.parses import read_parses
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation import beam
-from synmask.pipeline.translation.beam import BeamSearch
-from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
+from synmask.pipeline.translation.beam import BeamSearch, search_batches
+from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.parse import likely_parents, parse, parse_text
@@ -81,10 +81,10 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
 
     monkeypatch.setattr(beam, "PAIRS", True)
     monkeypatch.setattr(Products, "__call__", watched)
-    model, task, _ = load_model(models / "plain.pt")
+    model, task, *_ = load_model(models / "plain.pt")
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))
     sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task.src_dict)
-    assert list(searched(model, search, task.sources(sentences), 60))
+    assert list(search_batches(model, search, task.sources(sentences), 60))
     assert [layers for layers, exact in made if exact] == [(model.decoder.output_projection,)]
     assert {layers for layers, exact in made if not exact} > {(model.decoder.layers[0].fc1,)}
     assert ((model.decoder.output_projection,), False) not in made
@@ -116,7 +116,7 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
         model=models / "grammar.pt", subwords=source, output=tmp_path / "trees", distribution=tmp_path / "p"
     )
     rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
-    model, task, _ = load_model(models / "grammar.pt")
+    model, task, *_ = load_model(models / "grammar.pt")
     lines = source.read_text().splitlines()
     assert [row["tokens"] for row in rows] == [line.split() for line in lines]
     for line, row in zip(lines, rows, strict=True):

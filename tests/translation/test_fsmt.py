@@ -16,8 +16,7 @@ from transformers import (
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.translation.beam import BeamSearch
-from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encoded
 from synmask.pipeline.translation.model_file import load_model
@@ -65,11 +64,11 @@ def batch(rows):
 
 
 def test_logits_and_translations_are_the_same(varied, exported):
-    model, task, text = load_model(varied)
+    model, task, text, _ = load_model(varied)
     *_, split = prepared(LINES, text, splitter_of(text, text.source), no_jars)
     sources, found = encoded(split, 1024, task.src_dict), {}
     search = BeamSearch([model], task.tgt_dict, Decoding())
-    for results in searched(model, search, task.sources(sources), 4000):
+    for results in search_batches(model, search, task.sources(sources), 4000):
         found |= {number: hypotheses[0].tokens for number, hypotheses in results.items()}
     best = [found[number] for number in range(len(LINES))]
     assert len({tuple(ids.tolist()) for ids in best}) >= 5
@@ -106,7 +105,7 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
     saved["text"]["codes"] += "".join(f"{merge}\n" for merge in merges)
     torch.save(saved, tmp_path / "average.pt")
     theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
-    _, task, text = load_model(tmp_path / "average.pt")
+    _, task, text, _ = load_model(tmp_path / "average.pt")
     *_, split = prepared([*LINES, *RAW], text, splitter_of(text, text.source), no_jars)
     assert theirs([*LINES, *RAW])["input_ids"] == [
         ids.tolist() for ids in encoded(split, 1024, task.src_dict)
@@ -122,7 +121,7 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
 def test_the_tokenizer_has_sentencepiece_s_pieces(with_pieces, tokenizer, tmp_path, source, target):
     path = with_pieces(tmp_path / "average.pt", de=source, en=target)
     theirs = tokenizer(export(path, tmp_path / "out"))
-    _, task, text = load_model(path)
+    _, task, text, _ = load_model(path)
     rng = random.Random(1)
     lines = [
         " ".join(rng.choices("abcdefghij", k=9)).replace(" ", rng.choice(["", " ", "  "])) for _ in range(990)
@@ -158,7 +157,7 @@ def test_translations_become_labels_and_one_step_of_fine_tuning_lowers_their_los
     torch.save(saved, tmp_path / "average.pt")
     folder = export(tmp_path / "average.pt", tmp_path / "out")
     theirs = tokenizer(folder)
-    model, task, text = load_model(tmp_path / "average.pt")
+    model, task, text, _ = load_model(tmp_path / "average.pt")
     *_, split = prepared(LINES, text, splitter_of(text, text.source), no_jars)
     sources, targets = (encoded(split, 1024, one) for one in (task.src_dict, task.tgt_dict))
     assert any(one.tolist() != other.tolist() for one, other in zip(sources, targets, strict=True))

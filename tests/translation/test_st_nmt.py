@@ -269,7 +269,7 @@ def test_the_first_model_is_in_the_seconds_file(models):
 
 def test_greedy_decoding_is_a_plain_loop(corpus, templates, models, tmp_path):
     found = decode(models, corpus / "bpe/test.de", templates / "test.en", tmp_path / "h", beam=1)
-    model, task, _ = load_model(models / "second.pt")
+    model, task, *_ = load_model(models / "second.pt")
     lines = zip(read_lines(corpus / "bpe/test.de"), read_lines(templates / "test.en"), found, strict=True)
     for source, template, hypothesis in lines:
         ids = encode(source, task.src_dict).long()[None]

@@ -454,7 +454,7 @@ def test_a_model_file_stands_alone(corpus, tmp_path, settings):
     state = average(tmp_path / "a", 1)
     text = model_text("#version: 0.2\ne f</w>\n")
     save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
-    model, task, kept = load_model(tmp_path / "model.pt")
+    model, task, kept, _ = load_model(tmp_path / "model.pt")
     assert kept == text
     assert not model.training
     parameters = dict(model.named_parameters())
@@ -613,7 +613,7 @@ def test_bleu_of_the_validation_set_is_that_of_what_decode_makes_of_it(corpus, d
     references = [line.replace("<unk>", "zz") + " d" for line in found]
     expected = bleu("bleu_tokenised", "en").corpus_score(found, [references]).score
     assert 10 < expected < 99
-    model, task, _ = load_model(path)
+    model, task, *_ = load_model(path)
     ids = [encode(line, task.src_dict).long() for line in sources]
     wanted = [encode(line, task.tgt_dict).long() for line in references]
     assert valid_bleu(model, task.sources(ids, references=wanted), decoding) == pytest.approx(

@@ -12,7 +12,7 @@ from typing import Any
 
 from synmask.options import guide_names, options_of
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing
+from synmask.pipeline.files import write_all
 from synmask.pipeline.guidance import Guidance
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
@@ -40,9 +40,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     export = files.keys() if "config.json" in held else ()
     if other := sorted(set(held).difference(export)):
         raise UserError(f"{folder}: holds other files, such as {other[0]}; give a new folder")
-    with all_writing([folder / name for name in files], "wb") as handles:
-        for handle, content in zip(handles, files.values(), strict=True):
-            handle.write(content.encode() if isinstance(content, str) else content)
+    write_all({folder / name: content for name, content in files.items()})
 
 
 def guided(

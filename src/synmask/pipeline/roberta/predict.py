@@ -9,7 +9,7 @@ import torch
 from synmask.pipeline.arguments import OneOrMore, Threads, on_gpus
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.errors import UserError, machine_fault
-from synmask.pipeline.files import all_writing, json_text, read_object, together
+from synmask.pipeline.files import json_text, read_object, together, write_all
 from synmask.pipeline.record import (
     NO_RUN,
     Run,
@@ -71,9 +71,7 @@ def predict(
     text = "".join(f"{line}\n" for line in answered(settings.task, outputs))
     beside = chosen or output.with_suffix(".json")
     whose = best | record(beside, run, training, {output: text})
-    with all_writing([output, beside]) as handles:
-        for handle, content in zip(handles, (text, json_text(whose)), strict=True):
-            handle.write(content)
+    write_all({output: text, beside: json_text(whose)})
 
 
 def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[str, Any]]:

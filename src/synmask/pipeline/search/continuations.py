@@ -9,7 +9,9 @@ from torch import Tensor
 from synmask.pipeline.search import extension
 
 
-def best(logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def best_continuations(
+    logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of each sentence by one token, by the mean of some models' probabilities.
 
     Args:

@@ -55,9 +55,9 @@ class FusedLayer:
         return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where, extension.LANES)
 
 
-def best(
+def best_continuations(
     products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`continuations.best` by the logits of the states x (S, W, d)."""
+    """`continuations.best_continuations` by the logits of the states x (S, W, d)."""
     panels = products.panels(output)
     return torch.ops.synmask.best_after(x, panels, score, count, never, extension.LANES)

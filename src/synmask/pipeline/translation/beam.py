@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,7 +16,9 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths, chosen
-from synmask.pipeline.translation.steps import DecoderSteps, best
+from synmask.pipeline.translation.dataset import AnnotatedPairs
+from synmask.pipeline.translation.inputs import batches
+from synmask.pipeline.translation.steps import DecoderSteps, best_continuations
 
 PAIRS = CPU.pairs
 MAX_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
@@ -87,7 +90,7 @@ class BeamSearch:
             # twice as many as go on, since one of each hypothesis ends at most
             excluded = never[-1 if step == self.longest else min(step, 1)]
             limits = (score, 2 * self.beam, excluded)
-            score, token, parent = best(decoders, tokens[..., -1], paths, *limits)
+            score, token, parent = best_continuations(decoders, tokens[..., -1], paths, *limits)
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             if len(rows):
@@ -119,3 +122,38 @@ class BeamSearch:
         scores = (score / tokens.size(1) ** self.length_penalty).tolist()
         ended = F.pad(tokens[:, 1:], (0, 1), value=self.eos)
         return [Hypothesis(*fields) for fields in zip(ended, scores, strict=True)]
+
+
+def search_batches(
+    model: Any,
+    search: Callable[[dict[str, Any]], list[list[Hypothesis]]],
+    sources: AnnotatedPairs,
+    max_tokens: int,
+) -> Iterator[dict[int, list[Hypothesis]]]:
+    """For each batch: number of a sentence → its hypotheses, best first.
+
+    Sentences without tokens are left out.
+    """
+    for batch in batches(sources, model, max_tokens, least=2):
+        yield dict(zip(batch["id"].tolist(), search(batch), strict=True))
+
+
+def best_hypotheses(
+    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, *, tell: bool = False
+) -> list[str]:
+    """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty.
+
+    Args:
+        tell: print the progress.
+    """
+    hypotheses = [""] * len(sources)
+    filled = int((sources.src_sizes > 1).sum())
+    done, started = 0, time.perf_counter()
+    for results in search_batches(model, search, sources, max_tokens):
+        for number, (first, *_) in results.items():
+            hypotheses[number] = sources.tgt_dict.string(first.tokens)
+        done += len(results)
+        if tell:
+            speed = done / (time.perf_counter() - started)
+            print(f"{done}/{filled} sentences, {speed:.1f} per second", file=sys.stderr, flush=True)
+    return hypotheses

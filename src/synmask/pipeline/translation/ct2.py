@@ -10,7 +10,7 @@ from ctranslate2.specs.common_spec import Activation
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
-from synmask.pipeline.translation.model_file import read_model, ready
+from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.raw_text import has_pieces, models_of, splitter_of
 
 USAGE = """from ctranslate2 import Translator
@@ -40,8 +40,7 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     Raises:
         UserError: it is no model file, or syntax guides the model's attention.
     """
-    saved = read_model(path)
-    model, task, text = ready(saved, path)
+    model, task, text, saved = load_model(path)
     system = task.settings.system
     if system.guide != "none":
         raise UserError(f"{path}: guided by {system.guide}, which CTranslate2 lacks; leave --format out")

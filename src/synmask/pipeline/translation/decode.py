@@ -2,11 +2,9 @@
 
 import hashlib
 import io
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,14 +12,12 @@ from synmask.pipeline.arguments import OneOrMore, Spread, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
-from synmask.pipeline.record import check_model, record, run_beside
+from synmask.pipeline.record import record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
-from synmask.pipeline.training.torch_files import load
-from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
-from synmask.pipeline.translation.dataset import AnnotatedPairs
+from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
-from synmask.pipeline.translation.inputs import batches, encoded
-from synmask.pipeline.translation.model_file import Loaded, read_model, ready
+from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.model_file import Loaded, load_model
 from synmask.pipeline.translation.raw_text import restored
 from synmask.pipeline.translation.st_nmt import read_templates
 
@@ -57,9 +53,8 @@ def decode_files(
             annotations or templates are missing, or belong to another text or another run.
     """
     torch.set_num_threads(threads)
-    saved, run = load(model), run_beside(model)
-    check_model(model, saved, run)
-    transformer, task, text = ready(saved, model)
+    run = run_beside(model)
+    transformer, task, text, saved = load_model(model, run)
     weights = fingerprint(transformer)
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
@@ -86,7 +81,7 @@ def decode_files(
         files = [Path(f"{output}.{suffix}") for suffix in suffixes]
         with all_writing(files) as handles:
             pairs = task.sources(sentences, rows, template_ids)
-            hypotheses = _translate(transformer, search, pairs, settings.max_tokens)
+            hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, tell=True)
             seconds = time.perf_counter() - started
             contents = ["".join(f"{line}\n" for line in lines) for lines in restored(hypotheses, text)]
             if reference:
@@ -123,9 +118,8 @@ def predict_templates(
         UserError: the model belongs to another run, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
-    saved, run = read_model(model), run_beside(model)
-    check_model(model, saved, run)
-    loaded = ready(saved, model)
+    run = run_beside(model)
+    loaded = load_model(model, run)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     beside = Path(f"{output}.json")
@@ -133,7 +127,7 @@ def predict_templates(
         lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
         text = "".join(f"{line}\n" for line in lines)
         handle.write(text)
-        handle_beside.write(json_text(record(beside, run, saved.get("training"), {output: text})))
+        handle_beside.write(json_text(record(beside, run, loaded.saved.get("training"), {output: text})))
 
 
 def best_templates(
@@ -145,10 +139,10 @@ def best_templates(
         tell: print the progress.
         name: the lines' file, for messages.
     """
-    transformer, task, _ = loaded
+    transformer, task = loaded.model, loaded.task
     search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encoded(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
-    return _translate(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
+    return best_hypotheses(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
 
 
 def fingerprint(model: torch.nn.Module) -> str:
@@ -162,31 +156,3 @@ def fingerprint(model: torch.nn.Module) -> str:
 
 def listed(annotations: frozenset[str]) -> str:
     return " and ".join(sorted(annotations))
-
-
-def _translate(
-    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, tell: bool = True
-) -> list[str]:
-    """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty."""
-    hypotheses = [""] * len(sources)
-    filled = int((sources.src_sizes > 1).sum())
-    done, started = 0, time.perf_counter()
-    for results in searched(model, search, sources, max_tokens):
-        for number, best in results.items():
-            hypotheses[number] = sources.tgt_dict.string(best[0].tokens)
-        done += len(results)
-        speed = done / (time.perf_counter() - started)
-        if tell:
-            print(f"{done}/{filled} sentences, {speed:.1f} per second", file=sys.stderr, flush=True)
-    return hypotheses
-
-
-def searched(
-    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int
-) -> Iterator[dict[int, list[Hypothesis]]]:
-    """For each batch: number of a sentence → its hypotheses, best first.
-
-    Sentences without tokens are left out.
-    """
-    for batch in batches(sources, model, max_tokens, least=2):
-        yield dict(zip(batch["id"].tolist(), search(batch), strict=True))

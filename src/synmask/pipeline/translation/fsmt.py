@@ -23,7 +23,7 @@ from synmask.pipeline.languages import code_among
 from synmask.pipeline.text.moses import ABBREVIATIONS
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.translation.dataset import continues
-from synmask.pipeline.translation.model_file import read_model, ready
+from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.raw_text import has_pieces, models_of
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -54,8 +54,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     Raises:
         UserError: it is no model file, or the model needs a parser or a second model.
     """
-    saved = read_model(path)
-    model, task, text = ready(saved, path)
+    model, task, text, saved = load_model(path)
     system = task.settings.system
     keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
     languages = [code_among(ABBREVIATIONS, language) for language in (text.source, text.target)]

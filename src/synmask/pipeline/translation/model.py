@@ -48,7 +48,7 @@ class Model:
     def __init__(self, path: str | Path, settings: Decoding = DEFAULTS, *, threads: int = 1) -> None:
         self.path, self._settings = Path(path), settings
         self._translator = Translator([self.path], settings, threads=threads)
-        self._loaded = Loaded(self._translator.models[0], self._translator.task, self._translator.text)
+        self._loaded = Loaded(self._translator.models[0], self._translator.task, self._translator.text, {})
 
     def translate(
         self,
@@ -109,7 +109,7 @@ class Model:
             UserError: other numbers of lines, a line is too long, or the model file cannot split references.
         """
         _check_lines(sources, references)
-        model, task, text = self._loaded
+        model, task, text, _ = self._loaded
         if len(sources) != len(references):
             raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
         if text.vocabulary is not None or task.template_dictionary is not None:

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from synmask.pipeline.disk import open_to_read
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.record import NO_RUN, Run, check_owner, identity_keys, names
+from synmask.pipeline.record import NO_RUN, Run, check_model, check_owner, identity_keys, names
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.torch_files import load, save
@@ -22,11 +22,13 @@ DEMO = Path(__file__).with_name("demo.pt")  # `make demo-model`; its card is dem
 
 
 class Loaded(NamedTuple):
-    """A model in evaluation mode (on the GPU if there is one), its task, and how text becomes its input."""
+    """A model in evaluation mode (on the GPU if there is one), its task, how text becomes its input, and the
+    contents of its file besides the weights ("run", "training", "template_model")."""
 
     model: GuidedTransformer
     task: GuidedTranslation
     text: ModelText
+    saved: dict[str, Any]
 
 
 def save_model(
@@ -62,21 +64,19 @@ def save_model(
     if template_model is not None:
         saved["template_model"] = load(template_model)
         check_owner(template_model, saved["template_model"], names(run))  # it has settings of its own
-    _built(saved, f"{data}: not what the model was trained on")
+    _build(saved, f"{data}: not what the model was trained on")
     save(path, saved)
 
 
-def load_model(path: Path) -> Loaded:
-    """The model of a model file.
+def load_model(path: Path, run: Run = NO_RUN) -> Loaded:
+    """The model of a model file, `demo` for the one that is shipped.
+
+    Args:
+        run: the run that reads it, whose model it must be.
 
     Raises:
-        UserError: it is no model file, is damaged, or has weights that are not finite.
+        UserError: it is no model file, is damaged, another run's, or has weights that are not finite.
     """
-    return ready(read_model(path), path)
-
-
-def read_model(path: Path) -> dict[str, Any]:
-    """The contents of a model file, `demo` for the one that is shipped; errors as of `load_model`."""
     if path == Path("demo") and not path.is_file():
         path = DEMO
     if path.is_file():
@@ -84,27 +84,29 @@ def read_model(path: Path) -> dict[str, Any]:
             start = handle.read(len(ZIP))
         if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
             raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
-    return load(path)
+    saved = load(path)
+    check_model(path, saved, run)
+    return _ready(saved, path)
 
 
 def load_template_model(path: Path) -> Loaded:
     """Like `load_model`, but for the template model that is included in a model file."""
-    return ready(load(path)["template_model"], path)
+    return _ready(load(path)["template_model"], path)
 
 
-def ready(saved: dict[str, Any], path: Path) -> Loaded:
-    """The model in the contents of the model file `path`; errors as of `load_model`."""
-    model, task, text = _built(saved, f"{path}: not a whole model file of `synmask average`")
+def _ready(saved: dict[str, Any], path: Path) -> Loaded:
+    loaded = _build(saved, f"{path}: not a whole model file of `synmask average`")
+    model, task = loaded.model, loaded.task
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
     if (guide := model.encoder.guide) is not None and guide.options.parses_itself:
         task.needs -= guide.options.reads  # read in training alone
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Loaded(model.to(device).eval(), task, text)
+    return loaded._replace(model=model.to(device).eval())
 
 
-def _built(saved: dict[str, Any], fault: str) -> Loaded:
+def _build(saved: dict[str, Any], fault: str) -> Loaded:
     """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
         text = ModelText.model_validate(saved["text"])
@@ -123,4 +125,4 @@ def _built(saved: dict[str, Any], fault: str) -> Loaded:
             raise
         message = " ".join(str(error).split())[:200]
         raise UserError(f"{fault} ({type(error).__name__}: {message})") from None
-    return Loaded(model, task, text)
+    return Loaded(model, task, text, {key: value for key, value in saved.items() if key != "model"})

@@ -11,12 +11,12 @@ import torch
 from synmask.pipeline.arguments import CountOption, Threads, on_gpus
 from synmask.pipeline.config.loading import tokeniser_jars
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, json_text, read_lines
-from synmask.pipeline.record import check_model, record, run_beside
+from synmask.pipeline.files import json_text, read_lines, write_all
+from synmask.pipeline.record import NO_RUN, record, run_beside
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
-from synmask.pipeline.translation.model_file import Loaded, load_model, read_model, ready
+from synmask.pipeline.translation.model_file import Loaded, load_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
     no_jars,
@@ -68,9 +68,8 @@ def parse(
     if subwords and not (output and distribution and input is None):
         raise UserError("give --subwords with --output and --distribution, and without --input")
     torch.set_num_threads(threads)
-    saved, run = read_model(model), run_beside(model) if subwords else {}
-    check_model(model, saved, run)
-    loaded = ready(saved, model)
+    run = run_beside(model) if subwords else NO_RUN
+    loaded = load_model(model, run)
     _check_induces(model, loaded)
     if subwords is None:
         return _write_trees(loaded, tokeniser_jars(configfile), input, output)
@@ -85,15 +84,14 @@ def parse(
         if index == chosen and p is not None:
             example |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
     text, beside = "".join(f"{row}\n" for row in rows), output.with_suffix(".json")
-    whose = {"run": run, "training": saved.get("training")}
-    files = {
-        output: text,
-        beside: json_text(record(beside, **whose, texts={output: text})),
-        distribution: json_text(example | record(distribution, **whose, texts={})),
-    }
-    with all_writing([*files]) as handles:
-        for handle, content in zip(handles, files.values(), strict=True):
-            handle.write(content)
+    whose = {"run": run, "training": loaded.saved.get("training")}
+    write_all(
+        {
+            output: text,
+            beside: json_text(record(beside, **whose, texts={output: text})),
+            distribution: json_text(example | record(distribution, **whose, texts={})),
+        }
+    )
 
 
 def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> list[dict[str, Any]]:
@@ -151,7 +149,7 @@ def _induced(
     """
     if not lines:
         return
-    transformer, task, text = loaded
+    transformer, task, text, _ = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task.src_dict, first, name))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]

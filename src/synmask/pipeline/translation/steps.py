@@ -89,14 +89,14 @@ class DecoderSteps:
         return x
 
 
-def best(
+def best_continuations(
     decoders: Sequence[DecoderSteps], tokens: Tensor, paths: Paths, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`continuations.best` after the last tokens, `tokens` (S, W)."""
+    """`continuations.best_continuations` after the last tokens, `tokens` (S, W)."""
     states = [decoder(tokens, paths) for decoder in decoders]
     outputs = [decoder.decoder.output_projection for decoder in decoders]
     products = decoders[0].products
     if len(decoders) == 1 and decoders[0].fused:
-        return fused.best(products, *outputs, *states, score, count, never)
+        return fused.best_continuations(products, *outputs, *states, score, count, never)
     logits = [products(x, output, exact=True) for x, output in zip(states, outputs, strict=True)]
-    return continuations.best(logits, score, count, never)
+    return continuations.best_continuations(logits, score, count, never)

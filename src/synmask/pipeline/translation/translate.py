@@ -17,9 +17,9 @@ from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.binarise import encode
-from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.decode import best_templates, listed, searched
+from synmask.pipeline.translation.decode import best_templates, listed
 from synmask.pipeline.translation.inputs import encoded, hint_at_unknown
 from synmask.pipeline.translation.model_file import load_model, load_template_model
 from synmask.pipeline.translation.raw_text import (
@@ -135,7 +135,7 @@ class Translator:
 
     def _translated(self, sources: AnnotatedPairs) -> list[list[Candidate]]:
         candidates = [[Candidate("", 0.0 if self.scored else None)] for _ in range(len(sources))]
-        for results in searched(self.models[0], self.search, sources, self.settings.max_tokens):
+        for results in search_batches(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [hypothesis.tokens for hypothesis in hypotheses[: self.nbest]]
                 plain = restored(map(self.task.tgt_dict.string, ids), self.text)[1]
@@ -168,8 +168,8 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
         UserError: a file is no model file, or the models cannot form an ensemble.
     """
     loaded = [load_model(path) for path in paths]
-    _, task, text = loaded[0]
-    for path, (_, other, its_text) in zip(paths[1:], loaded[1:], strict=True):
+    _, task, text, _ = loaded[0]
+    for path, (_, other, its_text, _) in zip(paths[1:], loaded[1:], strict=True):
         fault = None
         if (its_text.source, its_text.target) != (text.source, text.target):
             fault = "is of another direction"
@@ -179,11 +179,11 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
             fault = "pads sentences on the other side"
         if fault:
             raise UserError(f"{path}: {fault} than {paths[0]}; an ensemble is of models of one corpus")
-    if len(paths) > 1 and any(member.template_dictionary is not None for _, member, _ in loaded):
+    if len(paths) > 1 and any(member.template_dictionary is not None for _, member, *_ in loaded):
         raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
-    task.needs = frozenset().union(*(member.needs for _, member, _ in loaded))
-    task.mixes = any(member.mixes for _, member, _ in loaded)
-    return [model for model, _, _ in loaded], task, text
+    task.needs = frozenset().union(*(member.needs for _, member, *_ in loaded))
+    task.mixes = any(member.mixes for _, member, *_ in loaded)
+    return [model for model, *_ in loaded], task, text
 
 
 def _parsed(

@@ -3,9 +3,8 @@
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.inputs import batches
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 
@@ -16,9 +15,6 @@ def valid_bleu(model: GuidedTransformer, data: AnnotatedPairs, decoding: Decodin
     """
     words = data.tgt_dict
     search = BeamSearch([model.eval()], words, decoding)
-    hypotheses = [""] * len(data)
-    for batch in batches(data, model, decoding.max_tokens, least=2):
-        for number, best in zip(batch["id"].tolist(), search(batch), strict=True):
-            hypotheses[number] = join_subwords(words.string(best[0].tokens))
+    hypotheses = [*map(join_subwords, best_hypotheses(model, search, data, decoding.max_tokens))]
     references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
     return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score
