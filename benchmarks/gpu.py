@@ -49,6 +49,7 @@ class Size:
     batch: tuple[int, int] = (128, 32)  # sentences, tokens per sentence
     systems: tuple[str, ...] = TRANSLATION
     precisions: tuple[str, ...] = ("fp32", "bf16", "fp16")
+    compiled: tuple[str, ...] = ("transformer", "grammar")  # systems
     backend: str = "inductor"  # of torch.compile
     steps: int = 5
     sentences: int = 1000  # to decode
@@ -64,6 +65,7 @@ SMALL = Size(
     batch=(2, 6),
     systems=("transformer", "grammar"),
     precisions=("fp32", "bf16"),  # CPUs do not train in fp16
+    compiled=("grammar",),  # tracing takes most of the time of all parts
     backend="eager",
     steps=1,
     sentences=20,
@@ -86,7 +88,7 @@ def distribution(size):
 
 def training(size, corpus, precision, backend=None):
     """Steps of translation systems at a corpus's model size, and of stock fairseq."""
-    systems = ("transformer", "grammar") if backend else size.systems
+    systems = size.compiled if backend else size.systems
     kwargs = {"device": DEVICE, "precision": precision, "backend": backend}
     found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **kwargs)
     return [asdict(cost) for cost in found]
