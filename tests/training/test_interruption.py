@@ -348,13 +348,19 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
         assert float(row["valid_loss"]) == pytest.approx(float(other["valid_loss"]), abs=2e-3)
 
 
-@pytest.fixture
-def stopped(corpus, tmp_path, all_settings, attempt):
+@pytest.fixture(scope="session")
+def first_stopped(corpus, tmp_path_factory, all_settings, attempt):
     """A run with whole last.pt (after update 8) and previous.pt (after update 7)."""
-    run = tmp_path / "run"
+    run = tmp_path_factory.mktemp("stopped") / "run"
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, all_settings["grammar"]), stop)[0] == TryAgain.EXIT_CODE
     return run
+
+
+@pytest.fixture
+def stopped(first_stopped, tmp_path):
+    """A copy of that run, which a test may change."""
+    return shutil.copytree(first_stopped, tmp_path / "run")
 
 
 def cut(path):
@@ -432,7 +438,10 @@ def test_another_trainings_record_is_not_delivered(corpus, tmp_path, all_setting
     shutil.copytree(undisturbed, run)
     of_seed_2(folder_of(run) / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP)
-    assert "finished.pt: unusable (it is of another training); it is kept as finished.pt.unusable-1" in capfd.readouterr().err
+    assert (
+        "finished.pt: unusable (it is of another training); it is kept as finished.pt.unusable-1"
+        in capfd.readouterr().err
+    )
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 
 

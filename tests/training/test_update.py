@@ -27,7 +27,7 @@ from synmask.pipeline.training.schedules import inverse_sqrt, linear_decay
 from synmask.pipeline.training.update import Learner, update, validate
 from synmask.pipeline.translation.train import Translation
 
-UPDATES = 30
+UPDATES = 15  # the rate warms up for 10
 
 
 def translation(corpus, settings, **training):
