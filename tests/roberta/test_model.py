@@ -319,7 +319,7 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
     assert outcome(parts) == outcome(whole)
     kept = folder_of(parts) / "best.pt"
     save(kept, torch.load(kept) | {"training": "of another seed"})
-    with pytest.raises(UserError, match=r"/best\.pt: the model of another training; move it away and rerun"):
+    with pytest.raises(UserError, match=r"/best\.pt: the model of another training; move it away, then rerun"):
         tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)
 
 

@@ -28,7 +28,7 @@ def test_it_translates_as_the_command_does(models, tmp_path, capsys):
     main(["translate", str(models / "grammar.pt"), "--input", str(tmp_path / "in")])
     assert load(models / "grammar.pt").translate(LINES) == capsys.readouterr().out.split("\n")[:-1]
     best = load(models / "grammar.pt").translate(LINES, nbest=3)
-    assert best == [*Translator([models / "grammar.pt"], nbest=3, scored=True)(LINES)]
+    assert best == [*Translator([models / "grammar.pt"])(LINES, nbest=3, scored=True)]
     assert [len(found) for found in best] == [3, 1, 3]
     with pytest.raises(UserError, match="nbest 6: the beam holds 5"):
         load(models / "grammar.pt").translate(LINES, nbest=6)

@@ -112,10 +112,10 @@ def test_columns(models, written):
 def test_a_score_is_the_searchs_own(models, more_models, penalty):
     paths = [models / "plain.pt", models / "grammar.pt"]
     for chosen in (paths[:1], paths):
-        translator = Translator(chosen, Decoding(length_penalty=penalty), nbest=5, scored=True)
+        translator = Translator(chosen, Decoding(length_penalty=penalty))
         scored = []
         translator._score = lambda source, _, tokens, scored=scored: scored.append((source, tokens)) or 0.0
-        [found] = translator(["jj bb a"])
+        [found] = translator(["jj bb a"], nbest=5, scored=True)
         sample = scored[0][0].collater([scored[0][0][0]])
         [searched] = translator.search(sample)
         del translator._score
@@ -127,7 +127,7 @@ def test_a_score_is_the_searchs_own(models, more_models, penalty):
 
 def test_an_ensemble_means_probabilities(models, more_models):
     paths = [models / "plain.pt", more_models / "two.pt"]
-    one, two, both = (Translator(chosen, scored=True) for chosen in (paths[:1], paths[1:], paths))
+    one, two, both = (Translator(chosen) for chosen in (paths[:1], paths[1:], paths))
     source = both.task.sources([both.task.src_dict.encode_line("a bb d", add_if_not_exist=False).long()])
     tokens = torch.tensor([5, 6, 2])  # whatever they are
     net = source.collater([source[0]])["net_input"]
@@ -173,8 +173,8 @@ def test_other_dictionaries_are_no_ensemble(models, tmp_path):
 
 def test_a_beam_holds_no_more_than_its_size(models):
     with pytest.raises(UserError, match="--nbest 4: the beam holds only 3 translations; raise --beam, too"):
-        Translator([models / "plain.pt"], Decoding(beam=3), nbest=4)
-    assert len(next(Translator([models / "plain.pt"], Decoding(beam=3), nbest=3)(["a"]))) == 3
+        translate((models / "plain.pt",), beam=3, nbest=4)
+    assert len(next(Translator([models / "plain.pt"], Decoding(beam=3))(["a"], nbest=3))) == 3
 
 
 def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_path, monkeypatch):
@@ -190,7 +190,7 @@ def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_
 
 def test_odd_text(models):
     lines = ["\x00\x01", "\u2028a\u2028", "💥 ä ب", "a\tbb", "a" * 300, "<s> </s> <unk> <pad>", "@@ a@@ |"]
-    found = [*Translator([models / "plain.pt"], nbest=2, scored=True)(lines)]
+    found = [*Translator([models / "plain.pt"])(lines, nbest=2, scored=True)]
     assert len(found) == len(lines)
     assert all(math.isfinite(one.score) and "\n" not in one.text for line in found for one in line)
 
@@ -207,7 +207,7 @@ def test_a_line_of_unknown_words_is_hinted_at(models, capsys):
 
 
 def test_an_empty_line_is_no_sentence(models):
-    assert [*Translator([models / "plain.pt"], nbest=3, scored=True)([""])] == [[Candidate("", 0.0)]]
+    assert [*Translator([models / "plain.pt"])([""], nbest=3, scored=True)] == [[Candidate("", 0.0)]]
 
 
 @pytest.mark.parametrize(

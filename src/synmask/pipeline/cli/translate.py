@@ -9,6 +9,7 @@ from pydantic import Field
 from synmask.pipeline.arguments import AS_WHOLE, CountOption, OneOrMore, Threads, Whole
 from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from synmask.pipeline.translation.translate import Candidate
@@ -54,21 +55,23 @@ def translate(
             last line.
 
     Raises:
-        UserError: as for `Translator`.
+        UserError: as for `Translator`, or `nbest` is above `beam`.
     """
     from synmask.pipeline.config.loading import tokeniser_jars
     from synmask.pipeline.syntax.corenlp import corenlp_parser
     from synmask.pipeline.text.lines import answer
     from synmask.pipeline.translation.translate import Translator
 
+    if nbest > beam:
+        raise UserError(f"--nbest {nbest}: the beam holds only {beam} translations; raise --beam, too")
     settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
     parse, jars = corenlp_parser(configfile, threads), tokeniser_jars(configfile)
-    kwargs = {"nbest": nbest, "scored": scores, "threads": threads, "name": input}
-    translator = Translator(model, settings, parse=parse, jars=jars, **kwargs)
+    translator = Translator(model, settings, threads=threads, parse=parse, jars=jars, name=input)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
-        for number, found in enumerate(translator(lines, first, batch), start=first):
-            yield "\n".join("\t".join(_columns(number, one, nbest)) for one in found)
+        translations = translator(lines, first, batch=batch, nbest=nbest, scored=scores)
+        for number, candidates in enumerate(translations, start=first):
+            yield "\n".join("\t".join(_columns(number, candidate, nbest)) for candidate in candidates)
 
     # all lines that a program prepares come together, and are checked before the first is translated
     together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
@@ -76,6 +79,6 @@ def translate(
     answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
 
 
-def _columns(number: int, found: "Candidate", nbest: int) -> list[str]:
-    score = [] if found.score is None else [f"{found.score:.4f}"]
-    return [*([str(number)] if nbest > 1 else []), *score, found.text]
+def _columns(number: int, candidate: "Candidate", nbest: int) -> list[str]:
+    score = [] if candidate.score is None else [f"{candidate.score:.4f}"]
+    return [*([str(number)] if nbest > 1 else []), *score, candidate.text]

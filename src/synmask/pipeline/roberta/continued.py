@@ -25,7 +25,7 @@ from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
 from synmask.pipeline.roberta.weights import MASK, Weights, load_dictionary, load_weights, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.checkpoints import epoch_model
-from synmask.pipeline.training.divergence import diverged, unigram_perplexity
+from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import Sums
 from synmask.pipeline.training.stage import History, losses_of
@@ -178,12 +178,8 @@ class Continuing(SentenceStage):
         counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self.parts]
         for count in counts:
             count[: dictionary.nspecial] = 0
-        unigram = unigram_perplexity(*counts)
         last = [math.exp(min(row["mlm_loss"], 50)) for row in history if row["mlm_loss"] != ""][-1:]
-        return {
-            "unigram_ppl": round(unigram, 4),
-            "diverged": diverged(last, unigram, 1) if last else None,
-        }
+        return divergence_summary(*counts, last, 1)
 
     def quality(self, row: Mapping[str, Any]) -> str:
         losses = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}

@@ -36,23 +36,14 @@ def write_pretraining_text(
     """
     with whole_folder(weights, "pretraining-text") as folder:
         gpt2.learn([line for path in train for line in read_lines(path)], merges, folder)
-        encode_text(train=train, valid=valid, weights=folder, output=output)
+        encode_text(train, valid, folder, output)
 
 
-def encode_text(*, train: Sequence[Path], valid: Sequence[Path], weights: Path, output: Path) -> None:
-    """Write text as ids, for `pretrain`.
+def encode_text(train: Sequence[Path], valid: Sequence[Path], weights: Path, output: Path) -> None:
+    """Write text as ids, by the vocabulary in `weights`; see `write_pretraining_text`.
 
-    An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
-    one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
-
-    Args:
-        train: Plain text files to train on.
-        valid: Plain text files to validate on.
-        weights: Folder with encoder.json, vocab.bpe and dict.txt.
-        output: Folder for {train,valid}.{bin,idx}.
-
-    Raises:
-        UserError: a split has no text.
+    Pre-training fills its blocks with whole lines of one document (Liu et al. 2019, section 4.2,
+    DOC-SENTENCES).
     """
     dictionary = read_dictionary(weights / "dict.txt")
     texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}

@@ -25,10 +25,10 @@ from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_dictionary, load_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.batches import Batches, Limits
-from synmask.pipeline.training.checkpoints import epoch_model, retire
+from synmask.pipeline.training.checkpoints import epoch_model, kept_model, retire
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, losses_of
-from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.training.torch_files import save
 from synmask.pipeline.training.update import Learner
 
 BEST = "best.pt"
@@ -126,23 +126,11 @@ class FineTuning(SentenceStage):
     def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         [best] = self.models(history)
         path = checkpoints / f"epoch{best}.pt"
-        model = epoch_model(path) if path.exists() else _kept(checkpoints / BEST, record["training"])
+        model = epoch_model(path) if path.exists() else kept_model(checkpoints / BEST, record["training"])
         known = {"settings": self.settings.plain(), "unit": TASKS[self.task].unit}
         save(run / BEST, {"model": model, "epoch": best, **known, **identity_keys(record)})
         if not self.keep_checkpoints:
             retire(checkpoints, run / BEST, BEST)
-
-
-def _kept(path: Path, training: str) -> dict[str, torch.Tensor]:
-    """The best epoch's model that `retire` kept.
-
-    Raises:
-        UserError: the file is missing, damaged, or of another training.
-    """
-    saved = load(path)
-    if training != saved.get("training", training):
-        raise UserError(f"{path}: the model of another training; move it away and rerun to train again")
-    return saved["model"]
 
 
 def new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:

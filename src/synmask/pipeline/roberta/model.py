@@ -36,14 +36,6 @@ class _Encoder(RobertaEncoder):
         return encoded["encoder_out"][0].transpose(0, 1), {}
 
 
-class _Head(RobertaClassificationHead):
-    """fairseq's head over `<s>`."""
-
-    def __init__(self, args: Namespace, outputs: int) -> None:
-        width = args.encoder_embed_dim
-        super().__init__(width, width, outputs, args.pooler_activation_fn, args.pooler_dropout)
-
-
 def _start(module: nn.Module) -> None:
     """BERT's initialisation; fairseq's function draws those of its own attention twice."""
     init_bert_params(module)
@@ -72,7 +64,8 @@ class GuidedRoberta(RobertaModel):
         """
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        model.classification_heads[HEAD] = _Head(args, outputs)
+        width, pooler = args.encoder_embed_dim, (args.pooler_activation_fn, args.pooler_dropout)
+        model.classification_heads[HEAD] = RobertaClassificationHead(width, width, outputs, *pooler)
         if system.guide != "none":
             guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()

@@ -20,7 +20,7 @@ from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary
 from synmask.pipeline.training.checkpoints import epoch_model
-from synmask.pipeline.training.divergence import diverged, unigram_perplexity
+from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
 from synmask.pipeline.training.stage import History, Stage
@@ -109,15 +109,9 @@ class Pretraining(Stage):
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's unigram perplexity, and whether the training diverged by that."""
         dictionary = read_dictionary(self.weights / "dict.txt")
-        counts = (
-            counted(read_binary(self.data / part, dictionary), dictionary) for part in ("train", "valid")
-        )
-        unigram = unigram_perplexity(*counts)
-        perplexities = [row["valid_ppl"] for row in history]
-        return {
-            "unigram_ppl": round(unigram, 4),
-            "diverged": diverged(perplexities, unigram, len(history)),
-        }
+        texts = [read_binary(self.data / split, dictionary) for split in ("train", "valid")]
+        counts = [counted(text, dictionary) for text in texts]
+        return divergence_summary(*counts, [row["valid_ppl"] for row in history], len(history))
 
     def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)

@@ -186,6 +186,24 @@ def epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str,
     return saved["model"]
 
 
+def kept_model(
+    path: Path, training: str | None, advice: str = "rerun to train again"
+) -> dict[str, torch.Tensor]:
+    """The model that `retire` kept.
+
+    Args:
+        training: the `training_digest` that it must carry, if it carries one.
+
+    Raises:
+        UserError: the file is missing, damaged, or of another training.
+    """
+    advice = f"move it away, then {advice}"
+    saved = load(path, advice)
+    if training != saved.get("training", training):
+        raise UserError(f"{path}: the model of another training; {advice}")
+    return saved["model"]
+
+
 def _intact(path: Path) -> bool:
     """Whether a file of `save` is there and intact; a damaged one gets another name."""
     if not path.exists():

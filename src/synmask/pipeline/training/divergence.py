@@ -1,8 +1,21 @@
 """Whether a training learned anything: its perplexity beside that of word frequencies alone."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+
+def divergence_summary(
+    train: np.ndarray, valid: np.ndarray, perplexities: Sequence[float], final: int
+) -> dict[str, Any]:
+    """The keys of train.json that say whether a training learned anything; "diverged" is why it did not.
+
+    Args:
+        train, valid: as for `unigram_perplexity`; perplexities, final: as for `diverged`.
+    """
+    unigram = unigram_perplexity(train, valid)
+    return {"unigram_ppl": round(unigram, 4), "diverged": diverged(perplexities, unigram, final)}
 
 
 def unigram_perplexity(train: np.ndarray, valid: np.ndarray) -> float:
@@ -19,12 +32,14 @@ def unigram_perplexity(train: np.ndarray, valid: np.ndarray) -> float:
 
 
 def diverged(perplexities: Sequence[float], unigram: float, final: int) -> str | None:
-    """Why a training counts as diverged; None if it learned something.
+    """Why a training counts as diverged; None if it learned something, or there is no perplexity.
 
     Args:
         perplexities: on the validation text, one per epoch; unigram: that of `unigram_perplexity`.
         final: the last epoch, from 1, whose model is used.
     """
+    if not perplexities:
+        return None
     if not perplexities[final - 1] < unigram:
         return f"perplexity {perplexities[final - 1]:.4g}, word frequencies alone have {unigram:.4g}"
     if len(perplexities) > 1 and min(perplexities[1:]) >= perplexities[0]:

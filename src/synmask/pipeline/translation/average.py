@@ -20,9 +20,8 @@ from synmask.pipeline.stamps import Training
 from synmask.pipeline.text.bpe import frequent
 from synmask.pipeline.text.reserved import RESERVED
 from synmask.pipeline.tokens import ModelText
-from synmask.pipeline.training.checkpoints import average_file, epoch_model, retire, trained
+from synmask.pipeline.training.checkpoints import average_file, epoch_model, kept_model, retire, trained
 from synmask.pipeline.training.lock import locked
-from synmask.pipeline.training.torch_files import load
 from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.raw_text import has_pieces, splitter_of
 
@@ -119,12 +118,7 @@ def average(run: Path, last: int, training: str | None = None) -> dict[str, torc
     in_a_row = last == 1 or numbers == [*range(final - last + 1, final + 1)]  # one may be the best of all
     if len(numbers) < last or not in_a_row:
         if average_path.exists():
-            saved = load(average_path, advice)
-            if training != saved.get("training", training):
-                raise UserError(
-                    f"{average_path}: the average of another training; move it away, then {advice}"
-                )
-            return saved["model"]
+            return kept_model(average_path, training, advice)
         there = f"epochs {', '.join(map(str, numbers))} of {final}" if numbers else "no epochs"
         raise UserError(f"{checkpoints}: {there} are there, the last {last} are to be averaged; {advice}")
     mean: dict[str, torch.Tensor] = {}

@@ -19,11 +19,6 @@ def shape_of(cfg: TransformerConfig) -> Shape:
     return Shape(encoder.embed_dim, encoder.attention_heads, encoder.ffn_embed_dim, encoder.layers)
 
 
-def activation_dropout(cfg: TransformerConfig) -> float:
-    """The rate of dropout after a layer's activation; `relu_dropout` is fairseq's old name for it."""
-    return float(cfg.activation_dropout or cfg.relu_dropout or 0)
-
-
 class ConfiguredLayer(EncoderLayer):
     """An encoder layer with fairseq's settings."""
 
@@ -32,7 +27,7 @@ class ConfiguredLayer(EncoderLayer):
             shape_of(cfg),
             cfg.dropout,
             cfg.attention_dropout,
-            activation_dropout(cfg),
+            cfg.activation_dropout,
             utils.get_activation_fn(cfg.activation_fn),
         )
 
@@ -46,7 +41,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
     def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
         self.dropout_module = Dropout(cfg.dropout)
-        self.activation_dropout_module = Dropout(activation_dropout(cfg))
+        self.activation_dropout_module = Dropout(cfg.activation_dropout)
 
     def build_self_attention(self, embed_dim: int, cfg: TransformerConfig, **_: Any) -> Attention:
         heads = cfg.decoder.attention_heads

@@ -78,8 +78,7 @@ class Model:
         translator.use(decoding(self._settings, beam=beam, length_penalty=length_penalty))
         if nbest > translator.settings.beam:
             raise UserError(f"nbest {nbest}: the beam holds {translator.settings.beam} translations")
-        translator.nbest, translator.scored = nbest, nbest > 1
-        translations = [*translator([*lines], batch=batch)]
+        translations = [*translator([*lines], batch=batch, nbest=nbest, scored=nbest > 1)]
         return translations if nbest > 1 else [best.text for (best,) in translations]
 
     def parse(self, lines: Sequence[str]) -> list[Parse]:

@@ -15,7 +15,7 @@ from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
-from synmask.pipeline.training.divergence import diverged, unigram_perplexity
+from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
 from synmask.pipeline.training.stage import History, Stage, losses_of
@@ -132,11 +132,8 @@ class Translation(Stage):
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's unigram perplexity, and whether the training diverged by that."""
         parts = [self.examples(split) for split in ("train", "valid")]
-        unigram = unigram_perplexity(*(counted(part.tgt, part.tgt_dict) for part in parts))
-        return {
-            "unigram_ppl": round(unigram, 4),
-            "diverged": diverged([row["valid_ppl"] for row in history], unigram, self.models(history)[-1]),
-        }
+        counts = [counted(part.tgt, part.tgt_dict) for part in parts]
+        return divergence_summary(*counts, [row["valid_ppl"] for row in history], self.models(history)[-1])
 
     def models(self, history: History) -> list[int]:
         if self.settings.training.checkpoint == "best":

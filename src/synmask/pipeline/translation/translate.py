@@ -55,14 +55,11 @@ class Translator:
     Args:
         models: model files of one corpus and direction.
         settings: see `BeamSearch`.
-        nbest: number of translations per line, best first; at most `settings.beam`.
-        scored: whether translations have scores.
         parse: a parser of new text, for models that read parses.
         jars: tokeniser → the jars of CoreNLP that it needs (see text/tokenise.py).
         name: the file of the text, for messages.
     Raises:
-        UserError: the models cannot form an ensemble, a parser is needed and missing, or `nbest` is above
-            `beam`.
+        UserError: the models cannot form an ensemble, or a parser is needed and missing.
     """
 
     def __init__(
@@ -70,16 +67,11 @@ class Translator:
         models: Sequence[Path],
         settings: Decoding = DEFAULTS,
         *,
-        nbest: int = 1,
-        scored: bool = False,
         threads: int = 1,
         parse: Parse | None = None,
         jars: Jars = no_jars,
         name: Path | None = None,
     ) -> None:
-        if nbest > settings.beam:
-            most = f"the beam holds only {settings.beam} translations"
-            raise UserError(f"--nbest {nbest}: {most}; raise --beam, too")
         torch.set_num_threads(threads)
         self.models, self.task, self.text = _ensemble(models)
         if self.task.parsed and parse is None:
@@ -89,7 +81,6 @@ class Translator:
         self.templates = None
         if self.task.template_dictionary is not None:
             self.templates = load_template_model(models[0])
-        self.nbest, self.scored = nbest, scored
         self.parse, self.jars, self.name = parse, jars, name
         self.settings: Decoding | None = None
         self.use(settings)
@@ -104,11 +95,18 @@ class Translator:
         """Whether preparing text starts an external program, which takes seconds for any number of lines."""
         return bool(self.task.parsed) or starts_program(self.text)
 
-    def __call__(self, lines: list[str], first: int = 1, batch: int = 64) -> Iterator[list[Candidate]]:
+    def __call__(
+        self, lines: list[str], first: int = 1, *, batch: int = 64, nbest: int = 1, scored: bool = False
+    ) -> Iterator[list[Candidate]]:
         """Yield the translations of each line, `batch` lines at a time; an empty line stays empty.
 
+        Args:
+            first: the number of the first line, for messages.
+            nbest: number of translations per line, best first; at most `settings.beam`.
+            scored: whether translations have scores.
+
         Raises:
-            UserError: a line is too long; the message gives its number, counted from `first`.
+            UserError: a line is too long.
         """
         plain, tokens, split, sentences = self.encoded(lines, first)
         hint_at_unknown(split, self.task.src_dict, first)
@@ -123,7 +121,7 @@ class Translator:
         for start in range(0, len(sentences), batch):
             part = slice(start, start + batch)
             rows = [rows and rows[part] for rows in (syntax, templates)]
-            yield from self._translated(self.task.sources(sentences[part], *rows))
+            yield from self._translated(self.task.sources(sentences[part], *rows), nbest, scored)
 
     def encoded(
         self, lines: list[str], first: int = 1
@@ -133,13 +131,13 @@ class Translator:
         limit = min(model.encoder.max_positions() for model in self.models)
         return *texts, encoded(texts[-1], limit, self.task.src_dict, first, self.name)
 
-    def _translated(self, sources: AnnotatedPairs) -> list[list[Candidate]]:
-        candidates = [[Candidate("", 0.0 if self.scored else None)] for _ in range(len(sources))]
+    def _translated(self, sources: AnnotatedPairs, nbest: int, scored: bool) -> list[list[Candidate]]:
+        candidates = [[Candidate("", 0.0 if scored else None)] for _ in range(len(sources))]
         for results in search_batches(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
-                ids = [hypothesis.tokens for hypothesis in hypotheses[: self.nbest]]
+                ids = [hypothesis.tokens for hypothesis in hypotheses[:nbest]]
                 plain = restored(map(self.task.tgt_dict.string, ids), self.text)[1]
-                scores = [self._score(sources, number, tokens) if self.scored else None for tokens in ids]
+                scores = [self._score(sources, number, tokens) if scored else None for tokens in ids]
                 candidates[number] = [*map(Candidate, plain, scores)]
         return candidates
 
