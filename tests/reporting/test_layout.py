@@ -15,7 +15,6 @@ from synmask.pipeline.reporting.cells import frame_of, marked, text_of
 from synmask.pipeline.reporting.layout import (
     LATEX,
     WIDEST,
-    Note,
     Table,
     html_blocks,
     read_tables,
@@ -67,16 +66,16 @@ def written(tmp_path):
 
 
 def test_a_narrow_table_is_one_block(written):
-    markdown, latex = written(table(4, notes=[Note("A note."), Note("Make it:", "make x")]))
+    markdown, latex = written(table(4, warnings=["Make it: make x"], notes=["A note."]))
     assert [line for line in markdown if not line.startswith("| :-")] == [
         "# A title",
         "",
         "| System | One De→En P | One De→En R | One En→De P | One En→De R |",
         "| grammar | 0.00 ± 0.10 | **1.00 ± 0.10** | 2.00 ± 0.10 | 3.00 ± 0.10 |",
         "",
-        "A note.",
+        "Make it: make x",
         "",
-        "Make it: `make x`.",
+        "A note.",
     ]
     assert r" & \multicolumn{4}{c}{One} \\" in latex
     assert r" & \multicolumn{2}{c}{De$\rightarrow$En} & \multicolumn{2}{c}{En$\rightarrow$De} \\" in latex
@@ -85,7 +84,7 @@ def test_a_narrow_table_is_one_block(written):
         r"grammar & 0.00 $\pm$ 0.10 & \textbf{1.00 $\pm$ 0.10} & 2.00 $\pm$ 0.10 & 3.00 $\pm$ 0.10 \\"
         in latex
     )
-    assert r"Make it: \texttt{make x}.\par" in latex
+    assert r"Make it: make x\par" in latex
 
 
 def test_a_wide_table_is_a_block_a_group(written):
@@ -134,10 +133,10 @@ def test_directions_and_other_columns():
 
 def test_a_table_comes_back_from_json_as_it_went(tmp_path):
     cells = frame_of([cell(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3), cell(system="b")])
-    whole = Table("T", cells, [Note("A note.", "x", warning=True)], "b")
+    whole = Table("T", cells, ["Missing."], ["A note."], "b")
     write_tables(tmp_path / "t", [whole], {})
     (read,) = read_tables(tmp_path / "t.json")
-    assert (read.title, read.notes, read.baseline, read.stub) == ("T", whole.notes, "b", "System")
+    assert (read.title, read.warnings, read.notes, read.baseline) == ("T", ["Missing."], ["A note."], "b")
     assert text_of(read.cells.iloc[0]) == "35.80 ± 0.12† [2 of 3]"
     assert text_of(read.cells.iloc[1]) is None
     assert read.cells["sd"][0] == 0.123456789
@@ -193,7 +192,7 @@ def test_the_highest_as_printed_needs_rivals(values, best):
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
 def test_latex_compiles(written, tmp_path):
-    notes = [Note("".join(LATEX)), Note("Run with “λ”:", "snakemake results/tables/a_b.md")]
+    notes = ["".join(LATEX), "Run with “λ”: snakemake results/tables/a_b.md"]
     written(table(4, label=SPECIAL, notes=notes), table(12, title="Wide − ±"))
     packages = r"\usepackage{booktabs,graphicx}"
     document = rf"\documentclass{{article}}{packages}\begin{{document}}\input{{t.tex}}\end{{document}}"
@@ -210,7 +209,7 @@ def test_latex_compiles(written, tmp_path):
 
 def test_wide_and_right_to_left_labels(written, tmp_path):
     cells = [cell(1.0, label=label, system=label) for label in ("猫の系", "نظام (2)", "abc")]
-    written(Table("T", frame_of(cells), notes=[Note("Missing: \u2068نظام\u2069 De→En.")]))
+    written(Table("T", frame_of(cells), notes=["Missing: \u2068نظام\u2069 De→En."]))
     _, _, head, rule, *rows, _, _ = (tmp_path / "t.md").read_text(encoding="utf-8").splitlines()
     assert {cell_len(line) for line in (head, rule, *rows)} == {cell_len(head)}
     assert rows[1].startswith("| \u2068نظام (2)\u2069 |")

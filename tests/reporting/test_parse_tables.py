@@ -95,7 +95,7 @@ def test_by_hand(run, table):
     assert cells(words, "System b")[4:] == ["–"] * 4
     assert cells(evalb, "System a")[2] == "36.50 ± 2.12"
     names = [line.split(" |")[0] for line in words.splitlines() if line.startswith("| ") and "--" not in line]
-    assert names == ["| Trees", "| System a", "| System b", "| right-branching", "| random", "| oracle"]
+    assert names == ["| System", "| System a", "| System b", "| right-branching", "| random", "| oracle"]
     assert "Scored sentences: De→En 100, En→De 100." in words
     assert "Missing: System b De→En (seed 2); System a En→De (seed 2); System b En→De (seeds 1, 2)." in words
     assert cells(dependencies, "System a")[:2] == ["**15.75 ± 1.06**", "**31.50 ± 2.12**"]

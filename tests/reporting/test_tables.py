@@ -318,7 +318,7 @@ def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table
     assert "in brackets how many of the runs there are, or diverged" in notes
     seeds = "(seeds 1, 2, 3, 4, 5)"
     missing = f"Grammar De→En (seed 3); Transformer En→De {seeds}; Grammar En→De {seeds}"
-    assert f"Missing: {missing}. To make what is missing: `snakemake " in notes
+    assert f"Missing: {missing}. To make what is missing: snakemake " in notes
     diverged = "; ".join(f"Grammar demo De→En (seed {seed})" for seed in (2, 4, 5))
     assert f"No finite score, so left out of the means: {diverged}." in notes
 

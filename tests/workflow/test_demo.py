@@ -331,7 +331,7 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
     assert "[1 of 2" in table  # and diverged
     assert (
         "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
-        "To make what is missing: `snakemake results/tables/demo.md`" in table
+        "To make what is missing: snakemake results/tables/demo.md" in table
     )
     partial = ("results/report-demo.html", "--config", "partial=true")
     assert {rule for rule, _ in built.planned(*partial)} == {"page"}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -28,30 +28,21 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 }  # fmt: skip
 
 
-class Note(NamedTuple):
-    """A paragraph below a table, and the command that it ends with; whether it says what makes a number
-    doubtful."""
-
-    text: str
-    command: str = ""
-    warning: bool = False
-
-
 @dataclass
 class Table:
     """A table to print.
 
     Attributes:
         cells: see `cells.frame_of`.
+        warnings, notes: paragraphs; the first say what makes numbers doubtful.
         baseline: the label of the row that changes are measured against.
-        stub: the head of the rows' labels.
     """
 
     title: str
     cells: pd.DataFrame
-    notes: Sequence[Note] = ()
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
     baseline: str = ""
-    stub: str = "System"
 
     def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> Iterator[tuple[str, pd.DataFrame]]:
         """The tables of text (`cells.wide`): one, or if it is too wide one per group of columns."""
@@ -96,13 +87,7 @@ def read_tables(path: Path) -> list[Table]:
         UserError: the file is of another kind.
     """
     try:
-        return [
-            Table(
-                **table
-                | {"cells": frame_of(table["cells"]), "notes": [Note(*note) for note in table["notes"]]}
-            )
-            for table in read_json(path)
-        ]
+        return [Table(**table | {"cells": frame_of(table["cells"])}) for table in read_json(path)]
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
 
@@ -114,13 +99,11 @@ def escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in apart)
 
 
-def _with_stubs(table: Table, block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.DataFrame, str]:
-    """A block with its words as columns, and how its columns are aligned; a dash where there is no number."""
-    names = [table.stub, ""][: block.index.nlevels]
-    words = block.index.to_frame().map(escape)
-    words.columns = pd.MultiIndex.from_tuples([(*[""] * (block.columns.nlevels - 1), name) for name in names])
-    whole = pd.concat([words, block.rename(columns=escape).fillna(escape("–"))], axis="columns")
-    return whole, "l" * len(names) + "r" * block.shape[1]
+def _with_labels(block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.DataFrame, str]:
+    """A block with its labels as columns, and how these are aligned; a dash where there is no number."""
+    names = ["System", ""][: block.index.nlevels]
+    escaped = block.rename(index=escape, columns=escape).fillna(escape("–")).rename_axis(index=names)
+    return escaped.reset_index(col_level=-1), "l" * len(names) + "r" * block.shape[1]
 
 
 def _markdown(table: Table) -> str:
@@ -129,13 +112,11 @@ def _markdown(table: Table) -> str:
 
     parts = [f"# {plain(table.title)}"]
     for name, block in table.blocks(form):
-        frame, align = _with_stubs(table, block, lambda text: plain(isolated(text)))
+        frame, align = _with_labels(block, lambda text: plain(isolated(text)))
         heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
         text = padded(heads, align, frame.to_numpy().tolist())
         parts += [f"**{plain(name)}**", text] if name else [text]
-    for note in table.notes:
-        text = plain(note.text).replace(r"\|", "|")
-        parts.append(f"{text} `{note.command}`." if note.command else text)
+    parts += (plain(note).replace(r"\|", "|") for note in (*table.warnings, *table.notes))
     return "\n\n".join(parts)
 
 
@@ -145,18 +126,14 @@ def _latex(table: Table) -> str:
 
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
     for name, block in table.blocks(form):
-        frame, align = _with_stubs(table, block, escape)
+        frame, align = _with_labels(block, escape)
         text = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
         lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
         lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
         lines += [text.rstrip("\n"), r"}\par\smallskip"]
-    if table.notes:
-        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
-        for note in table.notes:
-            command = rf" \texttt{{{escape(note.command)}}}." if note.command else ""
-            lines.append(rf"{escape(note.text)}{command}\par")
-        lines.append(r"\end{minipage}")
-    text = "\n".join([*lines, r"\end{table}"])
+    lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
+    lines += (rf"{escape(note)}\par" for note in (*table.warnings, *table.notes))
+    text = "\n".join([*lines, r"\end{minipage}", r"\end{table}"])
     beyond_latin = any(letter.isalpha() and letter >= "\u0370" for letter in text)  # Greek is the first
     return f"{UNICODE_LATEX}\n{text}" if beyond_latin else text
 

@@ -1,6 +1,8 @@
 """The notes below a table: what makes its numbers doubtful, how to read it, sources of the numbers."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import get_args
 
 import pandas as pd
@@ -10,21 +12,21 @@ from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.metric_names import Cost, is_measured
 from synmask.pipeline.published import Published
 from synmask.pipeline.reporting.cells import CELL, SIGNIFICANT, VERY_SIGNIFICANT, ScoreOptions
-from synmask.pipeline.reporting.layout import Note
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
 
 def notes(
-    options: ScoreOptions, published: Published, cells: pd.DataFrame, runs: pd.DataFrame, make: str
-) -> list[Note]:
-    """The notes, first what makes numbers doubtful; `make`: the command that makes missing runs."""
+    options: ScoreOptions, published: Published, cells: pd.DataFrame, runs: pd.DataFrame, output: Path
+) -> tuple[list[str], list[str]]:
+    """What makes the numbers of a table doubtful; how to read them, and their sources."""
     scores = [name for name in options.metrics if name in {*SCORES, *VALID_SCORES} or is_measured(name)]
     units = "examples" if "glue" in options.metrics else "sentences"
     infinite = runs[runs[scores].isna().any(axis=1)].groupby(RUN, sort=False)
     diverged = runs.dropna(subset=["diverged"]).groupby(RUN, sort=False)
     reasons = (f"{_in_words(run)}, {run['diverged'].iloc[0]}" for _, run in diverged)
     warnings = [
+        missing_runs(options.expected, runs, output),
         listed("No finite score, so left out of the means", (_in_words(run) for _, run in infinite), "; "),
         listed("Diverged, but in the means", reasons, "; "),
         *_of_corpora(runs),
@@ -39,22 +41,24 @@ def notes(
         listed("Trained here on", runs["device"] if {*get_args(Cost)} & {*options.metrics} else ()),
         _commits(runs),
     ]
-    missing = missing_runs(options.expected, runs)
-    first = [Note(f"{missing} To make what is missing:", make, warning=True)] if missing else []
-    return [*first, *(Note(text, "", text in warnings) for text in [*warnings, *rest] if text)]
+    return [*filter(None, warnings)], [*filter(None, rest)]
 
 
-def missing_runs(expected: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """The runs that a table asks for and that are not there; "" if all are."""
+def missing_runs(expected: pd.DataFrame, runs: pd.DataFrame, output: Path) -> str:
+    """The runs that a table asks for and that are not there, and how to make them; "" if all are there."""
     absent = expected[~pd.MultiIndex.from_frame(expected[RUN]).isin(pd.MultiIndex.from_frame(runs[RUN]))]
-    if len(absent) and len(absent) == len(expected):
-        return f"Missing: all {len(expected)} runs."
+    if absent.empty:
+        return ""
     cells = absent.groupby(["label", "group", *CELL], sort=False)
     names = (
         f"{' '.join(filter(None, [isolated(label), group, arrow(direction)]))} ({_seeds(cell)})"
         for (label, group, _, direction, _), cell in cells
     )
-    return listed("Missing", names, "; ")
+    missing = f"all {len(expected)} runs" if len(absent) == len(expected) else "; ".join(names)
+    table = re.sub(
+        r"^\.snakemake/storage/.*?(?=results/)", "", str(output)
+    )  # as a user names one of a storage
+    return f"Missing: {missing}. To make what is missing: snakemake {table}.md"
 
 
 def how_to_read(cells: pd.DataFrame, runs: pd.DataFrame, bold: str = "") -> str:

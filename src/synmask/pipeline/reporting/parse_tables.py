@@ -10,7 +10,7 @@ import pandas as pd
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
 from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed
-from synmask.pipeline.reporting.layout import Note, Table, write_tables
+from synmask.pipeline.reporting.layout import Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
 from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
 from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows
@@ -46,11 +46,11 @@ def write_parse_table(*, options: TableOptions, inputs: OneOrMore[Path], output:
     trivial = runs[runs["tree"] != "induced"]
     check_same(trivial, ["direction", "protocol", "tree"], *keys)  # so they are of the same sentences
     parts = [part for name in PROTOCOLS if len(part := runs[runs["protocol"] == name])]
-    tables = [_table(options, part) for part in parts]
+    tables = [_table(options, part, output) for part in parts]
     write_tables(output, tables, {".csv": pd.concat(parts)[rows.columns].drop(columns="counts")})
 
 
-def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
+def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> Table:
     """One protocol's table: means ± sd of the systems, then the trivial trees, each as one more system."""
     protocol, trees = runs["protocol"].iloc[0], {*runs["tree"]}
     trivial = [(f"{tree} trees", tree) for tree in TREES[1:] if tree in trees]
@@ -72,10 +72,10 @@ def _table(options: TableOptions, runs: pd.DataFrame) -> Table:
         how_to_read(cells, runs),
         significance(label, unit, cells, "Student's"),
     ]
-    notes = [Note(missing_runs(options.expected, runs), warning=True)]
-    notes += map(Note, [" ".join(filter(None, explained)), *_between(options, rows, systems)])
+    missing = missing_runs(options.expected, runs, output)
+    notes = [" ".join(filter(None, explained)), *_between(options, rows, systems)]
     title = f"{options.title}, protocol “{protocol}”"
-    return Table(title, cells, [note for note in notes if note.text], baseline=label, stub="Trees")
+    return Table(title, cells, [missing] if missing else [], notes, label)
 
 
 def _between(options: TableOptions, runs: pd.DataFrame, systems: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Tables of published numbers beside ours: CSV, Markdown, LaTeX, JSON."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,14 +51,12 @@ def write_table(
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
         cells = cells.assign(best=[choice.get(tuple(place)) == system for *place, system in rows])
         cells["best_published"] = False
-    # of a storage, what a user calls it
-    name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))
-    paragraphs = notes(options, known, cells, runs, make=f"snakemake {name}.md")
+    paragraphs = notes(options, known, cells, runs, output)
     baseline = dict(options.labels).get(options.baseline, "")
     by_run = runs.drop(columns=[*FOR_NOTES, "label", "group"])
     write_tables(
         output,
-        [Table(options.title, cells, paragraphs, baseline)],
+        [Table(options.title, cells, *paragraphs, baseline)],
         {".csv": cells[OF_CSV], ".runs.csv": by_run},
     )
 
