@@ -19,7 +19,7 @@ from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 def notes(
     options: ScoreOptions, published: Published, cells: pd.DataFrame, runs: pd.DataFrame, output: Path
 ) -> tuple[list[str], list[str]]:
-    """What makes the numbers of a table doubtful; how to read them, and their sources."""
+    """The warnings and the notes of a table."""
     scores = [name for name in options.metrics if name in {*SCORES, *VALID_SCORES} or is_measured(name)]
     units = "examples" if "glue" in options.metrics else "sentences"
     infinite = runs[runs[scores].isna().any(axis=1)].groupby(RUN, sort=False)
@@ -55,9 +55,7 @@ def missing_runs(expected: pd.DataFrame, runs: pd.DataFrame, output: Path) -> st
         for (label, group, _, direction, _), cell in cells
     )
     missing = f"all {len(expected)} runs" if len(absent) == len(expected) else "; ".join(names)
-    table = re.sub(
-        r"^\.snakemake/storage/.*?(?=results/)", "", str(output)
-    )  # as a user names one of a storage
+    table = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))  # as its user calls it
     return f"Missing: {missing}. To make what is missing: snakemake {table}.md"
 
 
