@@ -287,7 +287,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(
     assert json.loads((tmp_path / "one/train.json").read_text())["best_epoch"] == best
     assert json.loads((tmp_path / "one/train.json").read_text())["diverged"] is None
     predict(
-        model=[tmp_path / "one/best.pt"], weights=weights, data=task / "dev.npz", output=tmp_path / "answers"
+        model=tmp_path / "one/best.pt", weights=weights, data=task / "dev.npz", output=tmp_path / "answers"
     )
     gold, answers = read_encoded(task / "dev.npz").targets, (tmp_path / "answers").read_text().split()
     assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
@@ -319,7 +319,9 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
     assert outcome(parts) == outcome(whole)
     kept = folder_of(parts) / "best.pt"
     save(kept, torch.load(kept) | {"training": "of another seed"})
-    with pytest.raises(UserError, match=r"/best\.pt: the model of another training; move it away, then rerun"):
+    with pytest.raises(
+        UserError, match=r"/best\.pt: the model of another training; move it away, then rerun"
+    ):
         tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)
 
 
@@ -330,7 +332,7 @@ def test_a_regression_predicts_numbers(weights, tmp_path, tune):
         write_encoded(tmp_path / f"{part}.npz", encode_examples(examples, "sts-b", weights, 20))
     run = tmp_path / "run"
     tune(tmp_path, run, settings(task="sts-b"))
-    predict(model=[run / "best.pt"], weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
+    predict(model=run / "best.pt", weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
     assert len(set(answers)) > 5
@@ -371,7 +373,7 @@ def test_scores_from_0_to_5_of_an_older_version_are_no_targets_and_its_models_st
     save(tmp_path / "old.pt", saved)
     answers = []
     for model in (tmp_path / "run/best.pt", tmp_path / "old.pt"):
-        predict(model=[model], weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
+        predict(model=model, weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
         answers.append([float(line) for line in (tmp_path / "answers").read_text().split()])
     assert answers[0] == pytest.approx(answers[1], abs=2e-4)
 
@@ -423,7 +425,7 @@ def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path, tu
     tune(task, tmp_path / "whole", settings())
     with pytest.raises(UserError, match=message):
         predict(
-            model=[tmp_path / "whole/best.pt"],
+            model=tmp_path / "whole/best.pt",
             weights=weights,
             data=tmp_path / "dev.npz",
             output=tmp_path / "answers",

@@ -221,7 +221,7 @@ def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen, t
     data = paraphrases / "ids"
     tune(data, tmp_path / "run", settings)
     predict(
-        model=[tmp_path / "run/best.pt"], weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
+        model=tmp_path / "run/best.pt", weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
     )
     assert len(list(read_lines(tmp_path / "answers"))) == 8
 

@@ -123,12 +123,13 @@ def trained(glue, small_roberta, small_tuned):
     for name, (task, part) in SUBMISSION.items():
         if name not in ("RTE.tsv", "AX.tsv"):
             answer = TASKS[task].labels[0] if TASKS[task].labels else "2.5"
-            run = glue.folder / f"results/glue/{task}/roberta/test"
-            for suffix in ("tsv", "npz"):
-                made = run.parents[1] / ("ids" if suffix == "npz" else "") / f"{part}.{suffix}"
-                made.write_text("")
-            write_lines(run / f"{part}.txt", [answer] * (2 + len(name)))
-            write_json(run / f"{part}.json", {"task": task, "seed": 1})
+            folder = glue.folder / f"results/glue/{task}"
+            for path in (folder / f"{part}.tsv", folder / f"ids/{part}.npz"):
+                path.write_text("")
+            for seed in (1, 2):
+                answers = folder / f"roberta/seed{seed}/predictions.{part}.txt"
+                write_lines(answers, [answer] * (2 + len(name)))
+                write_json(answers.with_suffix(".json"), {})
     return glue
 
 
@@ -155,8 +156,8 @@ def test_the_chain_reaches_from_the_archives_to_a_zip_for_each_system(glue):
     packed = {output.split(",")[0] for rule, output in jobs if rule == "glue_submission"}
     systems = ("roberta", "sla", "syntax-roberta", "synclm", "roberta-grammar")
     assert packed == {f"results/glue/submission/{system}.zip" for system in systems}
-    answered = [output for rule, output in jobs if rule == "predict_test"]
-    assert len(answered) == 10 * len(systems)  # once, by the best seed
+    answered = [output for rule, output in jobs if rule == "predict" and "dev" not in output]
+    assert len(answered) == 10 * len(systems) * 2  # by both seeds
     assert len([rule for rule, _ in jobs if rule == "finetune"]) == 8 * 5 * 2
     parsed = {output.split(",")[0] for rule, output in jobs if rule == "parse_sentences"}
     assert parsed == {
@@ -191,8 +192,8 @@ def test_the_best_seed_answers_and_nothing_trains_again(trained, check_loaded):
     target = "results/glue/submission/roberta.zip"
     jobs = glue.planned(target)
     rules = [rule for rule, _ in jobs]
-    assert {*rules} == {"glue_task", "encode_task", "predict_test", "glue_submission"}
-    assert len(rules) == 2 * 3 + 1
+    assert {*rules} == {"glue_task", "encode_task", "predict", "glue_submission"}
+    assert len(rules) == 2 * 2 + 2 * 2 + 1
     glue.snakemake("-c1", target)
     tasks = glue.config["benchmarks"]["glue"]["tasks"]
     counts = {name: tasks[task]["test_rows"][part] for name, (task, part) in SUBMISSION.items()}
@@ -206,7 +207,7 @@ def test_the_best_seed_answers_and_nothing_trains_again(trained, check_loaded):
         assert len(archive.namelist()) == 11
         lines = archive.read("AX.tsv").decode().splitlines()[1:]
     assert [line.split("\t")[1] for line in lines] == (
-        folder / "mnli/roberta/test/ax.txt"
+        folder / "mnli/roberta/seed2/predictions.ax.txt"
     ).read_text().split()
     assert not glue.planned(target)
     assert {"predict", "glue-submission"} <= check_loaded(glue)

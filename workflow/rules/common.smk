@@ -14,8 +14,9 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.tasks import GLUE
 from synmask.pipeline.paths import *  # RUN and the other folders
+from synmask.pipeline.runs import tuning_seeds
 from synmask.pipeline.workflow import compat_slurm, slurm, sources, terminal
-from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, for_attempt, submitted
+from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, for_attempt
 from synmask.pipeline.workflow.planned import Planned
 from synmask.pipeline.workflow.targets import Targets, seen_by
 

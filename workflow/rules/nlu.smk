@@ -93,36 +93,9 @@ rule predict:
         " --output {output.answers:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
-rule predict_test:
-    input:
-        models=lambda w: run(w).of_seeds("best.pt"),
-        scores=lambda w: run(w).of_seeds("scores.json"),
-        records=lambda w: run(w).of_seeds("train.json"),
-        data=TASK / "ids/{part}.npz",
-        syntax=lambda w: run(w).task_syntax("{part}"),
-        weights=lambda w: run(w).weights_files(),
-    output:
-        answers=TASK / "{system}/test/{part}.txt",
-        chosen=TASK / "{system}/test/{part}.json",
-    log:
-        TASK / "{system}/logs/predict_test.{part}.log",
-    threads: resource("threads")
-    resources:
-        **USING,
-    params:
-        code=code("predict"),
-        valid=lambda w: run(w).task.parts[0],
-        weights=lambda w: run(w).weights_folder(),
-    shell:
-        "synmask predict --model {input.models:q} --scores {input.scores:q} --valid {params.valid}"
-        " --weights {params.weights:q} --data {input.data:q} --output {output.answers:q} --chosen {output.chosen:q}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
-
-
 rule glue_submission:
     input:
-        answers=submitted("txt"),
-        chosen=submitted("json"),
+        lambda w: run(w).submitted(),
     output:
         packed=BENCHMARK / "submission/{system}.zip",
         summary=BENCHMARK / "submission/{system}.json",
@@ -131,11 +104,12 @@ rule glue_submission:
     localrule: True
     params:
         code=code("glue-submission"),
+        benchmark=BENCHMARK,
+        seeds=lambda w: tuning_seeds(CONFIG, w.benchmark),
         rows=lambda w: run(w).submitted_rows(),
     shell:
-        "synmask glue-submission --rows {params.rows} --predicted {input.answers:q}"
-        " --chosen {input.chosen:q} --corpus {wildcards.benchmark} --system {wildcards.system}"
-        " --output {output.packed:q} --summary {output.summary:q} 2> {log:q}"
+        "synmask glue-submission --benchmark {params.benchmark:q} --system {wildcards.system} --seeds {params.seeds}"
+        " --rows {params.rows} --output {output.packed:q} --summary {output.summary:q} 2> {log:q}"
 
 
 rule nlu_score:

@@ -19,7 +19,7 @@ from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.languages import sides
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, filled
-from synmask.pipeline.tasks import AVERAGE
+from synmask.pipeline.tasks import AVERAGE, SUBMISSION
 
 SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
 
@@ -302,7 +302,7 @@ def _of_tasks(config: Config, table: Table) -> list[Column]:
 
     The trivial baselines have one run, with seed 0.
     """
-    seeds = list(config.benchmarks[table.benchmark].seeds or config.seeds)
+    seeds = tuning_seeds(config, table.benchmark)
     runs = {system: seeds for system in table.systems if system in config.systems}
     runs |= {name: [0] for name in BASELINES}
     shown: list[Column] = [
@@ -314,3 +314,13 @@ def _of_tasks(config: Config, table: Table) -> list[Column]:
         average = {"corpus": table.benchmark, "column": AVERAGE, "group": "", "task": None, "runs": {}}
         shown.append(average)
     return shown
+
+
+def tuning_seeds(config: Config, benchmark: str) -> list[int]:
+    return list(config.benchmarks[benchmark].seeds or config.seeds)
+
+
+def of_submission(config: Config, benchmark: str, system: str) -> list[tuple[Tuning, str]]:
+    """The runs of a system that answer GLUE's test sets, each with a test set."""
+    answers = product(SUBMISSION.values(), tuning_seeds(config, benchmark))
+    return [(Tuning(benchmark, task, system, seed), part) for (task, part), seed in answers]

@@ -6,13 +6,15 @@ as in the data, of STS-B a number from 0 to 5. The server takes all eleven files
 
 import io
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
-from synmask.pipeline.files import all_writing, json_text, together
-from synmask.pipeline.record import made, read_record
+from synmask.pipeline.files import all_writing, json_text, read_object
+from synmask.pipeline.record import check_owner, check_part, identity, made, read_run
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
@@ -22,35 +24,36 @@ WNLI_ANSWER = "0"  # the most frequent label of its training set: no system here
 
 def write_submission(
     *,
-    rows: OneOrMore[CountOption],
-    predicted: OneOrMore[Path],
-    chosen: OneOrMore[Path],
-    corpus: str,
+    benchmark: Path,
     system: str,
+    seeds: OneOrMore[CountOption],
+    rows: OneOrMore[CountOption],
     output: Path,
     summary: Path,
 ) -> None:
     """Pack the answers to GLUE's test sets as its server takes them.
 
+    To each test set, the seed answers that is best on the task's development set (for MNLI, the matched one).
+    It reads BENCHMARK/TASK/SYSTEM/seedN: scores.json and predictions.PART.txt.
+
     Args:
+        benchmark: The folder of its tasks.
+        system: The system that answers.
+        seeds: Those of its runs.
         rows: Number of examples of each test set, in the order of `SUBMISSION`.
-        predicted: Predictions for each: outputs of `predict`.
-        chosen: The seed that predicted each: the .json that `predict` writes beside them.
-        corpus: The benchmark.
-        system: The system that answered.
         output: NAME.zip.
         summary: Output: which seeds answered, as JSON.
 
     Raises:
-        UserError: a test set is not given, or something is missing, malformed or out of range.
+        UserError: something is missing, malformed, out of range, or another run's.
     """
-    given = together(rows=rows, predicted=predicted, chosen=chosen)
-    if len(given) != len(SUBMISSION):
-        raise UserError(f"GLUE's server wants {', '.join(SUBMISSION)}; give predictions for all of these")
-    columns, summaries, run = {}, {}, {"corpus": corpus, "system": system}
-    for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
-        columns[name] = _column(name, answers, count)
-        summaries[name] = read_record(seed, [answers], run) | {"rows": count}
+    if len(rows) != len(SUBMISSION):
+        raise UserError(f"--rows: {len(rows)} given for {', '.join(SUBMISSION)}")
+    columns, summaries = {}, {}
+    for (name, (task, part)), count in zip(SUBMISSION.items(), rows, strict=True):
+        run, choice = best_run([benchmark / task / system / f"seed{seed}" for seed in seeds])
+        columns[name] = _column(task, run / f"predictions.{part}.txt", count)
+        summaries[name] = choice | {"rows": count}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
     summaries[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
@@ -61,13 +64,44 @@ def write_submission(
             archive.writestr(entry, "".join(f"{line}\n" for line in lines), zipfile.ZIP_DEFLATED)
     with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
-        text.write(json_text({**run, "files": summaries} | made()).encode())
+        text.write(
+            json_text({"corpus": benchmark.name, "system": system, "files": summaries} | made()).encode()
+        )
 
 
-def _column(name: str, path: Path, rows: int) -> list[str]:
+def best_run(folders: Iterable[Path]) -> tuple[Path, dict[str, Any]]:
+    """The run with the best score on the first part of its task, the first of equal ones.
+
+    Args:
+        folders: the runs of one system on one task.
+
+    Returns:
+        its folder; {"task", "seed", "metric", "scores": seed → score in percent}.
+
+    Raises:
+        UserError: a run has no scores, or its scores are another run's.
+    """
+    scores: dict[int, float] = {}
+    runs: dict[int, Path] = {}
+    for folder in folders:
+        run, path = read_run(folder, "task", "seed"), folder / "scores.json"
+        scored = read_object(path)
+        check_owner(path, {"run": scored}, identity(run))
+        task, seed = run["task"], run["seed"]
+        metric = TASKS[task].metrics[0]
+        try:
+            scores[seed] = float(scored["scores"][min(scored["scores"])][metric])
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path}: no {metric} in it; score this run again") from None
+        runs[seed] = folder
+    best = max(scores, key=scores.__getitem__)
+    return runs[best], {"task": task, "seed": best, "metric": metric, "scores": scores}
+
+
+def _column(task: str, path: Path, rows: int) -> list[str]:
     """The predictions of one file; numbers are moved into the range that the server takes."""
-    task, _ = SUBMISSION[name]
-    found = read_predictions(task, path, rows)
+    check_part(path, read_run(path.parent))
+    answers = read_predictions(task, path, rows)
     if TASKS[task].labels:
-        return found
-    return [f"{min(max(float(value), 0.0), HIGHEST):z.4f}" for value in found]
+        return answers
+    return [f"{min(max(float(value), 0.0), HIGHEST):z.4f}" for value in answers]

@@ -15,8 +15,8 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, System
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
-from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
-from synmask.pipeline.runs import TRAININGS
+from synmask.pipeline.paths import PAIR, RESULTS, TASK, WEIGHTS, filled
+from synmask.pipeline.runs import TRAININGS, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.sources import Modules, contents, digest, digest_of_file
@@ -54,11 +54,6 @@ PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed senten
 def for_attempt(amount: int, attempt: int) -> int:
     """Memory or minutes of an attempt: a job that failed may have had too little."""
     return amount * min(max(attempt, 1), MOST_TIMES)
-
-
-def submitted(kind: str) -> list[str]:
-    """This file of a system's answers to each test set of GLUE, in the order of its server."""
-    return [BENCHMARK / f"{task}/{{system}}/test/{part}.{kind}" for task, part in SUBMISSION.values()]
 
 
 def as_options(**values: Any) -> str:
@@ -421,10 +416,12 @@ class Job:
         """This file for each part of a task that is predicted."""
         return [path.replace("{part}", part) for part in self.task.parts]
 
-    def of_seeds(self, name: str) -> list[str]:
-        """This file of a system's run with each seed of a task."""
-        seeds = self.benchmark.seeds or self.config.seeds
-        return [filled(TUNED / name, seed=seed) for seed in seeds]
+    def submitted(self) -> list[str]:
+        """The files of which the submission of a system is made: the answers and scores of all its runs."""
+        answered = of_submission(self.config, self.wildcards.benchmark, self.wildcards.system)
+        names = ("train.json", "scores.json", "predictions.{part}.txt", "predictions.{part}.json")
+        files = (run.file(name.replace("{part}", part)) for run, part in answered for name in names)
+        return list(dict.fromkeys(files))
 
     def task_sources(self) -> list[str]:
         """The sources of a part of a task."""
