@@ -57,6 +57,10 @@ class Normaliser(ast.NodeTransformer):
     def __init__(self, is_ignored: Callable[[str], bool]) -> None:
         self.is_ignored = is_ignored
 
+    def visit(self, node: ast.AST) -> Any:
+        """Go to statements alone: in an expression, nothing is to be dropped."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
+
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Drop docstrings, and the text of what is printed on stderr."""
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
@@ -125,13 +129,14 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def running(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without what never runs."""
+    """A node and all below it, without expressions and what never runs."""
     yield node
     for child in node.orelse if is_type_checking(node) else ast.iter_child_nodes(node):
-        yield from running(child)
+        if not isinstance(child, ast.expr):
+            yield from running(child)
 
 
 def _is_printed_note(node: ast.AST) -> bool:
     """Whether it is a call of `print` to stderr."""
-    text = ast.unparse(node)
-    return text.startswith("print(") and "file=sys.stderr" in text
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    return called and any(ast.unparse(keyword) == "file=sys.stderr" for keyword in node.keywords)
