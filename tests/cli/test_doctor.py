@@ -94,7 +94,7 @@ def test_the_users_files_that_are_missing_are_named(tmp_path, monkeypatch, capsy
     [line] = [line for line in capsys.readouterr().out.splitlines() if "yours" in line]
     assert line == (
         "TO DO  7 files of yours: missing: no/dev.de, no/dev.de.mrg, no/dev.en and 2 more: "
-        "put them there, or change the corpus' `files` or `trees`"
+        "put them there, or change what the configuration names"
     )
 
 

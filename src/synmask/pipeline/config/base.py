@@ -36,12 +36,12 @@ def distinct(values: Sequence[T]) -> Sequence[T]:
     return values
 
 
-def matching(pattern: str, what: str) -> AfterValidator:
-    """A check of a type that the whole text matches `pattern`; `what` describes valid text in the message."""
+def matching(pattern: str, description: str) -> AfterValidator:
+    """A check of a type that the whole text matches `pattern`; the message describes valid text."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"must be {what}")
+            raise ValueError(f"must be {description}")
         return text
 
     return AfterValidator(check)
@@ -111,8 +111,8 @@ def looks(label: str) -> str:
 def _plain_path(path: str) -> str:
     """A path with ~ and $VARIABLES expanded. Snakemake would read braces in it as wildcards."""
     path = os.path.expandvars(os.path.expanduser(path))
-    if path.startswith("~") or (found := re.search(r"\$(\w+|\{\w+\})", path)):
-        name = path.partition("/")[0] if path.startswith("~") else found[0]
+    if path.startswith("~") or (variable := re.search(r"\$(\w+|\{\w+\})", path)):
+        name = path.partition("/")[0] if path.startswith("~") else variable[0]
         raise ValueError(f"{name} stands for nothing on this machine; set it, or write the folder out")
     if re.search(r"[{}]", path.replace("{language}", "")):
         raise ValueError("no braces in a path but {language}")
@@ -216,12 +216,12 @@ def at(*path: str) -> Iterator[None]:
         raise Fault((*path, *fault.path), str(fault)) from None
 
 
-def check_known(path: tuple, kind: str, known: Iterable[str], *names: object) -> None:
-    """Raise a Fault with the nearest known name unless all `names`, of a `kind`, are known."""
+def check_known(path: tuple, noun: str, known: Iterable[str], *names: object) -> None:
+    """Raise a Fault with the nearest known name unless all `names` are known; `noun` says what they name."""
     known = [*known]
     for name in names:
         if name not in known:
-            raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+            raise Fault(path, f"unknown {noun} {name!r}{nearest(str(name), known)}")
 
 
 def nearest(name: str, known: Iterable[str], *, others: bool = True) -> str:
@@ -307,8 +307,8 @@ Checksums = Annotated[
 
 def key(description: str, default: Any = ..., **bounds: Any) -> Any:
     """A key of a section with its description; a class as `default` stands for its own defaults."""
-    kind = "default_factory" if callable(default) else "default"
-    return Field(**{kind: default}, description=description, **bounds)
+    argument = "default_factory" if callable(default) else "default"
+    return Field(**{argument: default}, description=description, **bounds)
 
 
 class Shape(Section):

@@ -131,8 +131,8 @@ class Benchmark(base.Section):
             if "train" not in task.rows:
                 raise base.Fault((*path, "rows"), "no number of rows for train")
             if (other := columns.setdefault(task.column, name)) != name:
-                what = f"{task.column!r} is that of {other!r}; give it its own"
-                raise base.Fault((*path, "column"), what)
+                fault = f"{task.column!r} is that of {other!r}; give it its own"
+                raise base.Fault((*path, "column"), fault)
         return self
 
 

@@ -153,16 +153,16 @@ class DataFiles:
         def below(folder: str | None, files: Iterable[str]) -> dict[str, str | None]:
             return {file: folder and f"{folder}/{file}" for file in files}
 
-        found = {"corenlp": below(self.config.corenlp.url, self.config.corenlp.sha256)}
+        origins = {"corenlp": below(self.config.corenlp.url, self.config.corenlp.sha256)}
         for name, weights in self.config.weights.items():
-            found[name] = below(weights.url, HUGGINGFACE if weights.url else ())
+            origins[name] = below(weights.url, HUGGINGFACE if weights.url else ())
         for name, entry in self.config.benchmarks.items():
             urls = (url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls))
-            found[name] = {os.path.basename(url): url for url in urls}
+            origins[name] = {os.path.basename(url): url for url in urls}
         for name, corpus in self.config.corpora.items():  # those with one download have one URL
             files = map(os.path.basename, self.downloads(name, corpus.languages))
-            found.setdefault(corpus.download, {}).update(below(corpus.url, files))
-        return {name: files for name, files in found.items() if files or name == "corenlp"}
+            origins.setdefault(corpus.download, {}).update(below(corpus.url, files))
+        return {name: files for name, files in origins.items() if files or name == "corenlp"}
 
     def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
         """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""

@@ -113,10 +113,10 @@ def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
     return jars
 
 
-def check_named(config: Config, path: Path, kind: str, name: str) -> None:
+def check_named(config: Config, path: Path, section: str, name: str) -> None:
     """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
-    if name not in (known := getattr(config, kind)):
-        raise UserError(f"{path}: no {name!r} among the {kind}{nearest(name, known)}")
+    if name not in (known := getattr(config, section)):
+        raise UserError(f"{path}: no {name!r} among the {section}{nearest(name, known)}")
 
 
 def read_published(path: str | Path) -> Published:
@@ -124,15 +124,15 @@ def read_published(path: str | Path) -> Published:
     return read_section(path, Published)
 
 
-def read_section(path: str | Path, kind: type[S]) -> S:
-    """A YAML file of this kind.
+def read_section(path: str | Path, section: type[S]) -> S:
+    """A YAML file as this section.
 
     Raises:
         UserError: no such file, an unknown key, or a wrong or repeated value (one line).
     """
     values = read_yaml(path)
     try:
-        return validated(kind, values)
+        return validated(section, values)
     except Fault as fault:
         raise user_error(fault, values) from None
 

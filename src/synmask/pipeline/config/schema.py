@@ -86,8 +86,8 @@ class Config(base.Section):
         for name in entries:
             seed = section.field_name == "systems" and name.removeprefix("seed").isdigit()
             if seed or name in RESERVED[section.field_name]:
-                what = "a folder has this name, of results or the project; take another"
-                raise base.Fault((name,), what)
+                fault = "a folder has this name, of results or the project; take another"
+                raise base.Fault((name,), fault)
         return entries
 
     @field_validator("weights")
@@ -98,8 +98,8 @@ class Config(base.Section):
                 path, other = (name, "continued", "weights"), entry.continued.weights
                 base.check_known(path, "weights", weights, other)
                 if weights[other].continued:
-                    what = f"weights {other!r} are `continued` themselves; start from those before"
-                    raise base.Fault(path, what)
+                    fault = f"weights {other!r} are `continued` themselves; start from those before"
+                    raise base.Fault(path, fault)
         return weights
 
     @cached_property

@@ -116,8 +116,8 @@ class WholeTraining(Training):
     @model_validator(mode="after")
     def _makes_its_model(self) -> "WholeTraining":
         if self.kept > self.max_epochs:
-            what = f"{self.average} epochs to average, but only {self.max_epochs} trained"
-            raise base.Fault(("average",), what)
+            fault = f"{self.average} epochs to average, but only {self.max_epochs} trained"
+            raise base.Fault(("average",), fault)
         if self.checkpoint == "best-bleu" and not self.validate_bleu:
             raise base.Fault(("checkpoint",), "best-bleu needs a validate_bleu above 0")
         return self
@@ -315,8 +315,8 @@ class Corpus(base.Section):
             if name in base.ONLY and known_as(language, [base.ONLY[name]]) is None:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
             if name == "icu" and script(language) not in WITHOUT_SPACES:
-                what = f"icu is for scripts without spaces, not for {language}"
-                raise ValueError(f"text.tokeniser: {what}; give {default_tokeniser(language)[0]}")
+                fault = f"icu is for scripts without spaces, not for {language}"
+                raise ValueError(f"text.tokeniser: {fault}; give {default_tokeniser(language)[0]}")
         self._takes_pieces()
         for split, pairs in self.pairs.items():
             if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
@@ -329,8 +329,10 @@ class Corpus(base.Section):
         chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
         if raw := [language for language, name in chosen.items() if name == "sentencepiece"]:
             if self.trees == "corenlp" or "train" in self.trees:
-                what = "sentencepiece makes no words, over which this corpus has trees"
-                raise ValueError(f"text.tokeniser: {what}; give another, and beside it `sentencepiece: {{}}`")
+                fault = "sentencepiece makes no words, over which this corpus has trees"
+                raise ValueError(
+                    f"text.tokeniser: {fault}; give another, and beside it `sentencepiece: {{}}`"
+                )
             unspaced = {language for language in raw if script(language) in WITHOUT_SPACES}
             self._take_tokenisers(
                 chosen | {language: "char" if language in unspaced else "none" for language in raw}
@@ -364,8 +366,8 @@ class Corpus(base.Section):
         valid = self.pairs.get("valid")
         most = valid[1] if isinstance(valid, tuple) else valid
         if self.sentence and most and self.sentence > most:
-            what = f"there is no sentence {self.sentence}: the validation set has {most}"
-            raise base.Fault(("sentence",), what)
+            fault = f"there is no sentence {self.sentence}: the validation set has {most}"
+            raise base.Fault(("sentence",), fault)
         return self
 
     @property

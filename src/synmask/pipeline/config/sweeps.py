@@ -56,8 +56,8 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
     if sweep.setting in known and sweep.setting not in System.model_fields:
         raise Fault((*path, "setting"), f"an option of the guide: write options.{sweep.setting}")
     if outer[:1] == ["options"] and not known:
-        what = f"the guide of the first system, {first!r}, has no options; put one first that has"
-        raise Fault((*path, "setting"), what)
+        fault = f"the guide of the first system, {first!r}, has no options; put one first that has"
+        raise Fault((*path, "setting"), fault)
     stem, systems = "-".join([first, *sweep.setting.removeprefix("options.").split(".")]), {}
     tried: dict[str, Any] = {}  # settings without their name → the value
     for value in sweep.values:

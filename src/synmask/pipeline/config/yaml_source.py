@@ -83,8 +83,8 @@ def read_yaml(path: str | Path) -> dict:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        kind = "a list" if isinstance(values, list) else repr(values)[:40]
-        raise UserError(f"{path}: expected keys and values, found {kind}")
+        content = "a list" if isinstance(values, list) else repr(values)[:40]
+        raise UserError(f"{path}: expected keys and values, found {content}")
     return values
 
 

@@ -40,8 +40,8 @@ def _minutes(limit: str) -> int:
 
 def _gpus(gres: str, model: str | None) -> int:
     """The number of GPUs in a node's generic resources, such as gpu:a100:4(S:0-1),gpu:v100:2."""
-    found = re.findall(r"(?:^|,)gpu:(?:([^:,(]+):)?(\d+)", gres)
-    return sum(int(count) for kind, count in found if model in (None, kind))
+    entries = re.findall(r"(?:^|,)gpu:(?:([^:,(]+):)?(\d+)", gres)
+    return sum(int(count) for name, count in entries if model in (None, name))
 
 
 def shortage(

@@ -173,9 +173,9 @@ def amounts_of(job: Any, site: Site) -> dict[str, Any]:
 
 def is_set_in(job: Any, resource: str) -> str:
     """The key to change for a job's threads, mem_mb, gpus or runtime, and its file."""
-    one = next(iter(job.jobs)) if job.is_group() else job
-    if is_training(job) or (resource != "runtime" and hasattr(one.wildcards, "seed")):
-        return terminal.planned.is_set_in(one.wildcards, resource)
+    first = next(iter(job.jobs)) if job.is_group() else job
+    if is_training(job) or (resource != "runtime" and hasattr(first.wildcards, "seed")):
+        return terminal.planned.is_set_in(first.wildcards, resource)
     if resource == "runtime":
         return f"`longest` in {FILE}"
     return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"
@@ -239,8 +239,8 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
 
 def refusal(msg: str, job: Any, site: Site) -> str:
     """sbatch's message when it refused a job, and the key to change, if that is known."""
-    found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
-    message = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
+    match = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
+    message = (match[1] if match else msg.removeprefix("Job submission failed with exception: ")).strip()
     where = next((where for part, where in REFUSALS.items() if re.search(part, message, re.I)), "")
     partition = partition_of(job, site)
     facts = {name: is_set_in(job, name) for name in RESOURCES.values()}
@@ -251,8 +251,8 @@ def refusal(msg: str, job: Any, site: Site) -> str:
 
 def state_of(msg: str) -> str:
     """SLURM's state of a job that has failed, in the plugin's message; "" if it names none."""
-    found = re.search(r"SLURM status is: '(\S+)'", msg)
-    return found[1] if found else ""
+    match = re.search(r"SLURM status is: '(\S+)'", msg)
+    return match[1] if match else ""
 
 
 def ended(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
@@ -370,7 +370,7 @@ def _table(dag: Any) -> list[str]:
 def slurm_jobs(dag: Any) -> list[Any]:
     """The jobs of SLURM that are to be done."""
     chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
-    jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}
+    jobs = {id(job): job for job in (dag.get_job_group(job) or job for job in chosen)}
     for job in jobs.values():
         # its setter forgets the resources of a dry run's groups, which count otherwise
         job.attempt = job.attempt

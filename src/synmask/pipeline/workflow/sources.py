@@ -94,12 +94,12 @@ def sources(verb: str, optional: Modules = frozenset()) -> tuple[str, ...]:
     Raises:
         ValueError: there is no verb or module of this name.
     """
-    found: set[str] = set()
+    modules: set[str] = set()
     left = {module_of(verb)}
     while left:
-        found |= left
-        left = {module for one in left for module in _loaded(one, optional)} - found
-    return tuple(sorted({path for module in found for path in _files(module)}))
+        modules |= left
+        left = {module for one in left for module in _loaded(one, optional)} - modules
+    return tuple(sorted({path for module in modules for path in _files(module)}))
 
 
 @cache

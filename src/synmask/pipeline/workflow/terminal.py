@@ -74,13 +74,13 @@ class Job:
     def read_progress(self) -> None:
         """Read the training's progress from its log."""
         lines = (line for log in self.logs for line in reversed(last_lines(log, self.since)))
-        found = next(filter(None, map(EPOCH.search, lines)), None)
-        if found is None or found[0] == self.last_line:
+        match = next(filter(None, map(EPOCH.search, lines)), None)
+        if match is None or match[0] == self.last_line:
             return
-        first, self.last_line = not self.last_line, found[0]
-        epoch, epochs, step, steps = (int(number) if number else None for number in found.groups()[:4])
+        first, self.last_line = not self.last_line, match[0]
+        epoch, epochs, step, steps = (int(number) if number else None for number in match.groups()[:4])
         self.share = (epoch if steps is None else epoch - 1 + step / steps) / epochs
-        self.ends = time.monotonic() + seconds_of(found[5]) if found[5] else None
+        self.ends = time.monotonic() + seconds_of(match[5]) if match[5] else None
         if first and self.left and self.share < 1:  # it may have waited in a queue, or resumed
             self.started = time.monotonic() - self.left * self.share / (1 - self.share)
 
@@ -261,15 +261,15 @@ def in_one_line(text: str) -> str | None:
             ".snakemake/metadata: a record in it is damaged; remove the folder, then add --forceall --touch "
             "to this command, once, to accept the files as made with the present settings and code"
         )
-    if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(.*)", text, re.S):
-        first = min(map(str.strip, found[2].strip().splitlines()))  # Snakemake lists a set
-        return f"{first}: no such file, and no rule makes it; rule {found[1]} needs it"
-    found = re.search(r"No rule to produce (\S+) \(", text)
-    if found is None:
+    if match := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(.*)", text, re.S):
+        first = min(map(str.strip, match[2].strip().splitlines()))  # Snakemake lists a set
+        return f"{first}: no such file, and no rule makes it; rule {match[1]} needs it"
+    match = re.search(r"No rule to produce (\S+) \(", text)
+    if match is None:
         return None
-    if "/" in found[1]:
-        return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
-    return f"{found[1]}: no such target{nearest(found[1], planned.targets)}"
+    if "/" in match[1]:
+        return f"{match[1]}: no rule makes this file; see results/README.md for what there is"
+    return f"{match[1]}: no such target{nearest(match[1], planned.targets)}"
 
 
 def configfile_problem(words: Sequence[str]) -> str | None:
@@ -299,8 +299,8 @@ def config_problem(words: Sequence[str]) -> str | None:
     for word in OPTIONS.parse_known_args(words)[0].config:
         if not re.match(r"[a-zA-Z_][\w-]*\w=", word):
             advice = "a target stands before --config, a switch is written KEY=true"
-            if found := re.fullmatch(r"(\w+)\.([\w-]+)=(.*)", word):
-                advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
+            if match := re.fullmatch(r"(\w+)\.([\w-]+)=(.*)", word):
+                advice = f"a key within a section is written '{match[1]}={{\"{match[2]}\": {match[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
 
