@@ -28,7 +28,7 @@ from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training.operators import Attention, AttentionDropout
 from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch, search_batches
-from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
+from synmask.pipeline.translation.inputs import MAX_SENTENCES, encode_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.sequence_generator import SequenceGenerator
@@ -106,7 +106,7 @@ def compare(path, lines, tokens, beam, turns, references=()):
     model, task, *_ = load_model(path)
     guide, sentences = (
         task.settings.system.guide,
-        encoded(lines, model.encoder.max_positions(), task.src_dict),
+        encode_lines(lines, model.encoder.max_positions(), task.src_dict),
     )
     searches = {"ours": ours, "fairseq": fairseqs}
     device = next(model.parameters()).device.type

@@ -363,7 +363,7 @@ def small_tuned():
         loaded, outputs = load_weights(weights), max(1, len(TASKS[task].labels))
         torch.manual_seed(seed)
         arguments = loaded.shape.settings(settings.training)
-        model = GuidedRoberta.fine_tuned(loaded, arguments, settings.system, outputs)
+        model = GuidedRoberta.with_head(loaded, arguments, settings.system, outputs)
         for parameter in model.classification_heads.parameters():
             torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5
         save(

@@ -5,11 +5,11 @@ import torch
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.export.code import guided, write_folder
+from synmask.pipeline.export.code import method_code, write_folder
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.fsmt import export_translation
-from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import load_model
 
 pytestmark = pytest.mark.xdist_group("exported")  # `exported` takes long, and once is enough
@@ -93,7 +93,7 @@ def exported(alone, drawn, tmp_path_factory):
 def computed(path):
     """Inputs, logits, hypotheses of each sentence alone, and the syntax of a batch, by `synmask`'s own code."""
     model, task, *_ = load_model(path)
-    rows = encoded(LINES, 1024, task.src_dict)
+    rows = encode_lines(LINES, 1024, task.src_dict)
     search = BeamSearch([model], task.tgt_dict, Decoding())
     best = []
     for row in rows:
@@ -148,7 +148,7 @@ def test_what_needs_a_parser_is_refused(drawn, tmp_path):
         with pytest.raises(UserError, match=f"{guide} reads {reads} of a parser"):
             export_translation(drawn(tmp_path / "average.pt", guide), tmp_path / "out")
     with pytest.raises(UserError, match="reads templates of a second model"):
-        guided(tmp_path / "average.pt", Guidance(guide="templates"), "translation", "", "")
+        method_code(tmp_path / "average.pt", Guidance(guide="templates"), "translation", "", "")
     assert not (tmp_path / "out").exists()
 
 

@@ -7,8 +7,8 @@ from bf16_products import ProductsInBf16
 from synmask.pipeline.cpu import bf16
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.continued import ContrastiveRoberta
-from synmask.pipeline.roberta.labelled import task_loss
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.sentences import task_loss
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
@@ -33,7 +33,7 @@ def test_no_product_of_a_fine_tuning_is_left_to_torch(small_roberta, demo_lines,
     """Torch takes 5 to 25 times as long for it there as in float32."""
     weights = load_weights(small_roberta(SHAPE, demo_lines, 60, std=0.3))
     guidance = Guidance(guide=name, options=GUIDES[name])
-    model = GuidedRoberta.fine_tuned(weights, SHAPE.settings(), guidance, outputs=3).train()
+    model = GuidedRoberta.with_head(weights, SHAPE.settings(), guidance, outputs=3).train()
     model = model if autocast else model.bfloat16()
     given = {"annotations": {"words": WORDS.expand(2, -1, -1)}, "classification_head_name": HEAD}
     with ProductsInBf16() as products, bf16.float32_products():
@@ -50,7 +50,7 @@ def test_no_product_of_a_fine_tuning_is_left_to_torch(small_roberta, demo_lines,
 def test_no_product_of_a_pretraining_is_left_to_torch(small_roberta, demo_lines, continued, autocast):
     weights = load_weights(small_roberta(SHAPE, demo_lines, 60, std=0.3))
     if continued:
-        model = ContrastiveRoberta.continued(weights, SHAPE.settings())
+        model = ContrastiveRoberta.from_weights(weights, SHAPE.settings())
     else:
         model = GuidedRoberta.build(SHAPE.settings(), weights.dictionary)
     model = model.train() if autocast else model.train().bfloat16()

@@ -15,8 +15,8 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.roberta.encode import encode_examples
 from synmask.pipeline.roberta.finetune import model_outputs
-from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import learn
@@ -56,7 +56,7 @@ def tuned(path, weights, task, **system):
     loaded = load_weights(weights)
     outputs = max(1, len(TASKS[task].labels))
     torch.manual_seed(5)
-    model = GuidedRoberta.fine_tuned(
+    model = GuidedRoberta.with_head(
         loaded, loaded.shape.settings(settings.training), settings.system, outputs
     )
     for parameter in model.classification_heads.parameters():

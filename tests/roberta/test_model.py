@@ -25,14 +25,14 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRu
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.roberta.encode import encode_examples, joined
+from synmask.pipeline.roberta.encode import encode_examples, join_sentences
 from synmask.pipeline.roberta.encode_text import encode_text
-from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
+from synmask.pipeline.roberta.examples import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.finetune import FineTuning, model_outputs
-from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.predict import predict, read_tuned
+from synmask.pipeline.roberta.predict import load_finetuned, predict
 from synmask.pipeline.roberta.pretrain import Pretraining, pretrain
+from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.text.gpt2 import learn
@@ -85,7 +85,7 @@ def batch(dictionary, lengths, seed=5):
 def test_a_plain_roberta_is_stock_fairseq(weights, mode):
     """Bit for bit with the same faster modules; within rounding without them."""
     loaded = load_weights(weights)
-    ours = GuidedRoberta.fine_tuned(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
+    ours = GuidedRoberta.with_head(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
     stock = RobertaModel.build_model(arguments(0.2), Namespace(source_dictionary=loaded.dictionary))
     stock.register_classification_head(HEAD, num_classes=3)
     stock.load_state_dict(ours.state_dict(), strict=False)
@@ -135,7 +135,7 @@ def literal_layer(layer, x, length, mask, heads):
 
 def test_the_first_layers_are_guided_as_the_formula_says_and_the_others_plain(weights):
     loaded = load_weights(weights)
-    model = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
+    model = GuidedRoberta.with_head(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
     encoder = model.encoder.sentence_encoder
     torch.manual_seed(2)
     for parameter in encoder.guide.parameters():  # away from its start
@@ -160,7 +160,7 @@ def test_the_first_layers_are_guided_as_the_formula_says_and_the_others_plain(we
 
 def test_a_guided_roberta_starts_near_the_plain_one(weights):
     loaded = load_weights(weights)
-    guided = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
+    guided = GuidedRoberta.with_head(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
     encoder, tokens = guided.encoder.sentence_encoder, batch(loaded.dictionary, [18, 10])
     padding = tokens == loaded.dictionary.pad()
     prepared = encoder.guide.prepare(encoder.forward_embedding(tokens)[0], padding, {})
@@ -181,7 +181,7 @@ def test_runs_of_one_seed_share_all_but_the_guide(weights):
     for system in (PLAIN, GRAMMAR):
         torch.manual_seed(4)
         states.append(
-            GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**system), outputs=2).state_dict()
+            GuidedRoberta.with_head(loaded, arguments(), Guidance(**system), outputs=2).state_dict()
         )
     assert all(
         torch.equal(value, states[1][name]) for name, value in states[0].items() if "_float_" not in name
@@ -194,7 +194,7 @@ def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weig
     ids = {piece: 4 + number for number, piece in enumerate(pieces)}
 
     def row(*sentences, most=20):
-        return joined([[ids[pieces[i]] for i in sentence] for sentence in sentences], most)
+        return join_sentences([[ids[pieces[i]] for i in sentence] for sentence in sentences], most)
 
     def of(*numbers):
         return [ids[pieces[number]] for number in numbers]
@@ -339,7 +339,7 @@ def test_a_regression_predicts_numbers(weights, tmp_path, tune):
     # learned from 0 to 1, as fairseq's recipe does; answered from 0 to 5
     targets = read_encoded(tmp_path / "train.npz").targets
     assert targets.tolist() == pytest.approx([float(label) / 5 for label in examples.labels])
-    tuned, *_ = read_tuned(run / "best.pt", weights)
+    tuned, *_ = load_finetuned(run / "best.pt", weights)
     outputs = model_outputs(
         tuned, Sentences(read_encoded(tmp_path / "dev.npz"), load_weights(weights).dictionary)
     )

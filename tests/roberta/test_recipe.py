@@ -16,7 +16,7 @@ from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 
 from synmask.pipeline.corpora.glue import LAYOUTS, write_part
 from synmask.pipeline.roberta.encode import encode_task
-from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.examples import read_encoded
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import learn
 

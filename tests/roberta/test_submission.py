@@ -17,7 +17,7 @@ from synmask.pipeline.corpora.tasks import write_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.submission import best_run
 from synmask.pipeline.files import read_lines, read_object, write_json
-from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.examples import read_encoded
 from synmask.pipeline.roberta.finetune import finetune
 from synmask.pipeline.roberta.weights import RobertaShape
 from synmask.pipeline.tasks import SUBMISSION, TASKS

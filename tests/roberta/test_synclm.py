@@ -19,7 +19,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
 from synmask.pipeline.roberta.encode import encode_examples, encode_parses
-from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
+from synmask.pipeline.roberta.examples import read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
@@ -140,7 +140,7 @@ def batch_of(draw, seed=1):
     parts = [draw(heads, random) for heads in trees for _ in [0]]
     while not all(len(part["anchors"]) for part in parts):
         parts = [draw(heads, random) for heads in trees]
-    return synclm.joined(parts, 13)
+    return synclm.flatten_samples(parts, 13)
 
 
 def test_phrase_loss_against_loops():
@@ -223,7 +223,7 @@ def run_settings(**changes):
 def test_before_the_first_update_it_is_the_roberta_it_starts_from(weights, data):
     loaded = load_weights(weights)
     arguments = Namespace(**vars(SHAPE.settings()), **RATES)
-    ours = ContrastiveRoberta.continued(loaded, arguments).eval()
+    ours = ContrastiveRoberta.from_weights(loaded, arguments).eval()
     plain = GuidedRoberta.build(arguments, loaded.dictionary)
     plain.load_state_dict(loaded.state)
     tokens = torch.tensor([[0, 9, 8, 7, 6, 2], [0, 9, 5, 2, 1, 1]])

@@ -16,10 +16,10 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.guidance import GUIDES, Guidance, option_values, options_from
 from synmask.pipeline.roberta.encode import annotate_task, encode_examples
-from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
-from synmask.pipeline.roberta.labelled import batched
+from synmask.pipeline.roberta.examples import read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.predict import predict
+from synmask.pipeline.roberta.sentences import pad_words
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
@@ -155,10 +155,10 @@ def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
     assert found.part(table, 0)[-3:].tolist() == [[-1, -1, 0, 0]] * 3
     loaded, tokens = load_weights(weights), pad(found)
     for chosen in SYSTEMS:
-        model = GuidedRoberta.fine_tuned(loaded, arguments(), chosen, outputs=2)
+        model = GuidedRoberta.with_head(loaded, arguments(), chosen, outputs=2)
         outputs, _ = model(
             tokens,
-            annotations=batched([found.part(table, i) for i in range(3)]),
+            annotations=pad_words([found.part(table, i) for i in range(3)]),
             classification_head_name=HEAD,
         )
         outputs.sum().backward()
@@ -190,7 +190,7 @@ def pad(found):
 
 def outputs(model, found, table):
     with torch.no_grad():
-        read = batched([found.part(table, i) for i in range(len(found))])
+        read = pad_words([found.part(table, i) for i in range(len(found))])
         return model.eval()(pad(found), annotations=read, classification_head_name=HEAD)[0]
 
 
@@ -200,8 +200,8 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
     found = read_encoded(path)
     table = np.array(read_syntax(path, found))
     torch.manual_seed(1)
-    guided = GuidedRoberta.fine_tuned(loaded, arguments(), chosen, outputs=2)
-    plain = GuidedRoberta.fine_tuned(loaded, arguments(), system("none"), outputs=2)
+    guided = GuidedRoberta.with_head(loaded, arguments(), chosen, outputs=2)
+    plain = GuidedRoberta.with_head(loaded, arguments(), system("none"), outputs=2)
     plain.load_state_dict(guided.state_dict(), strict=False)
     expected = outputs(plain, found, table)
     assert (outputs(guided, found, table) - expected).abs().max() > 1e-3
@@ -209,7 +209,7 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
     nothing[:, :2] = -1
     torch.testing.assert_close(outputs(guided, found, nothing), expected, rtol=0, atol=1e-6)
     near = chosen.model_copy(update={"options": chosen.options | {"start": 1e-8}})
-    guided.encoder.sentence_encoder.guide = GuidedRoberta.fine_tuned(
+    guided.encoder.sentence_encoder.guide = GuidedRoberta.with_head(
         loaded, arguments(), near, outputs=2
     ).encoder.sentence_encoder.guide
     torch.testing.assert_close(outputs(guided, found, table), expected, rtol=0, atol=1e-6)

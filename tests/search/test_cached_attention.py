@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from synmask.pipeline.search.cached_attention import CachedSelfAttention, attended
+from synmask.pipeline.search.cached_attention import CachedSelfAttention, cached_attention
 from synmask.pipeline.search.slots import Paths
 
 
 def by_loops(query, memory, heads, rows, path, bias):
-    """`attended`, one query and head at a time, in double precision."""
+    """`cached_attention`, one query and head at a time, in double precision."""
     query, memory = query.double(), memory[rows].double()
     sentences, width, d = query.shape
     out = torch.zeros(sentences, width, d, dtype=torch.double)
@@ -50,7 +50,7 @@ def test_along_paths_against_loops(implementation, heads, head, length, biased):
     memory[1] = math.nan  # a finished sentence
     path = paths(sentences, width, length, slots)
     bias = torch.randn(sentences, heads, length, width).mT if biased else None
-    found = attended(query, memory, heads, rows, path, bias).double()
+    found = cached_attention(query, memory, heads, rows, path, bias).double()
     torch.testing.assert_close(found, by_loops(query, memory, heads, rows, path, bias), rtol=0, atol=3e-6)
 
 
@@ -63,7 +63,7 @@ def test_to_all_but_the_pads_against_loops(implementation, length):
         bias[sentence, :, :, length - min(sentence, length - 1) :] = -math.inf
     bias[3] = bias[3].flip(-1)
     rows = torch.tensor([1, 0, 3, 2])
-    found = attended(query, memory, 2, rows, bias=bias[rows])
+    found = cached_attention(query, memory, 2, rows, bias=bias[rows])
     expected = by_loops(query, memory, 2, rows, None, bias[rows])
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=3e-5)
 
@@ -82,7 +82,7 @@ def test_threads_change_no_byte(implementation):
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            found.append(attended(query, memory, 4, torch.arange(30), path))
+            found.append(cached_attention(query, memory, 4, torch.arange(30), path))
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(*found)
@@ -104,9 +104,9 @@ def test_a_search_with_caches_is_as_one_without(implementation):
         for s, sentence in enumerate(inputs):
             for w, tokens in enumerate(sentence):
                 query, memory = (tokens @ weight.T).split([d, 2 * d], dim=-1)
-                alone = attended(query[None, -1:], memory[None], 2, torch.zeros(1, dtype=torch.long))
+                alone = cached_attention(query[None, -1:], memory[None], 2, torch.zeros(1, dtype=torch.long))
                 torch.testing.assert_close(found[s, w], alone[0, 0], rtol=0, atol=2e-6)
         sentences = torch.arange(len(inputs))[torch.randperm(len(inputs))][: max(2, len(inputs) - step // 9)]
         parents = torch.randint(inputs.size(1), (len(sentences), 3))
-        paths, inputs = paths.chosen(sentences[:, None], parents), inputs[sentences[:, None], parents]
+        paths, inputs = paths.take(sentences[:, None], parents), inputs[sentences[:, None], parents]
     assert attention.memory.size(1) < 200  # slots are used again

@@ -64,7 +64,7 @@ def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
         torch.testing.assert_close(found, expected, rtol=near, atol=near)
         parents = torch.randint(paths.slots.size(1), (sentences, width))
         on = torch.arange(len(x) - sentences, len(x)).flip(0)[:, None]  # the first two end
-        paths = paths.chosen(on, parents)
+        paths = paths.take(on, parents)
 
 
 @pytest.mark.skipif(not CPU.pairs, reason="a processor without AVX-512's bf16")

@@ -25,7 +25,7 @@ def test_a_path_stays_as_it_is_while_others_come_and_go(implementation):
             assert not {*new} & {slot for slots in sentence for slot in slots[:-1]}
         assert paths.size > int(paths.slots.max())
         kept = torch.randperm(len(paths.rows))[: max(2, len(paths.rows) - 1)]
-        chosen = paths.chosen(kept[:, None], torch.randint(paths.slots.size(1), (len(kept), 3)))
+        chosen = paths.take(kept[:, None], torch.randint(paths.slots.size(1), (len(kept), 3)))
         assert torch.equal(chosen.rows, paths.rows[kept])
         paths = chosen
 

@@ -16,7 +16,7 @@ from synmask.pipeline.text.bpe import Splitter, apply_file, learn
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.text.reserved import reserved_fault
 from synmask.pipeline.training.binarise import binarise, encode
-from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.inputs import encode_lines
 
 NAMES = ["<s>", "<pad>", "</s>", "<unk>", "madeupword0000", "@@", "a@@", "x@@@@"]
 PARTS = [*NAMES, "<", ">", "@", "a", "x", "&lt;", "<mask>", "wort"]
@@ -78,5 +78,5 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
 )
 def test_sub_words_of_a_user_that_would_be_misread_are_refused(line, fault):
     with pytest.raises(UserError) as error:
-        encoded(["a@@ b", line], 100, Dictionary())
+        encode_lines(["a@@ b", line], 100, Dictionary())
     assert str(error.value) == f"line 2: {fault}; split the text with `synmask apply-bpe`"

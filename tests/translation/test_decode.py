@@ -18,7 +18,7 @@ from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.decode import decode_files, predict_templates
-from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.parse import likely_parents, parse, parse_text
 from synmask.pipeline.translation.translate import Translator
@@ -83,7 +83,7 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
     monkeypatch.setattr(Products, "__call__", watched)
     model, task, *_ = load_model(models / "plain.pt")
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))
-    sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task.src_dict)
+    sentences = encode_lines((corpus / "bpe/test.de").read_text().splitlines(), 99, task.src_dict)
     assert list(search_batches(model, search, task.sources(sentences), 60))
     assert [layers for layers, exact in made if exact] == [(model.decoder.output_projection,)]
     assert {layers for layers, exact in made if not exact} > {(model.decoder.layers[0].fc1,)}

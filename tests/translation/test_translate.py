@@ -179,7 +179,7 @@ def test_a_beam_holds_no_more_than_its_size(models):
 
 def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("before\n")
-    monkeypatch.setattr(Translator, "_translated", None)
+    monkeypatch.setattr(Translator, "_translate", None)
     monkeypatch.setattr(
         "synmask.pipeline.text.lines.CHECKED_LINES", 2
     )  # the line is in the third part of the file

@@ -19,7 +19,7 @@ import torch
 
 from synmask import kernels
 from synmask.pipeline.cli.plan import disk, rows_of
-from synmask.pipeline.cli.settings import configured, tokenisers
+from synmask.pipeline.cli.settings import load_targets, tokenisers
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
@@ -56,7 +56,7 @@ def doctor(
         profile: The profile of Snakemake that you will use.
         job: Also run a job of some seconds, to see whether the nodes have this folder.
     """
-    config, targets = configured(target, configfile)
+    config, targets = load_targets(target, configfile)
     cluster = _cluster(config, targets, job=job) if profile == "slurm" else ()
     good = True
     checks = chain(_machine(), _tokenisers(config, targets), _files(config, targets), cluster)
@@ -106,7 +106,7 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     places = sorted(places)
     todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"
     with ThreadPoolExecutor() as threads:
-        for place, reached in zip(places, threads.map(_reached, places), strict=True):
+        for place, reached in zip(places, threads.map(_answers, places), strict=True):
             yield f"downloads from {place}", "" if reached else todo
     yield disk(rows_of(config, targets))
 
@@ -115,7 +115,7 @@ def _missing(paths: Iterable[str]) -> list[str]:
     return sorted(path for path in paths if not os.path.exists(path))
 
 
-def _reached(place: str) -> bool:
+def _answers(place: str) -> bool:
     """Whether a host answers, or a folder is there."""
     if "://" not in place:
         return os.path.isdir(os.path.expanduser(place))

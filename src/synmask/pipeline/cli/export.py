@@ -26,7 +26,7 @@ def export(
         format: For Hugging Face's transformers, or for CTranslate2 (a plain Transformer alone).
     """
     if weights is not None:
-        from synmask.pipeline.roberta.exported import export_roberta
+        from synmask.pipeline.roberta.export import export_roberta
 
         return export_roberta(model, weights, output)
     if format == "ctranslate2":

@@ -15,7 +15,7 @@ from pydantic import Field
 from rich.filesize import decimal
 
 from synmask.pipeline.arguments import Whole
-from synmask.pipeline.cli.settings import configured
+from synmask.pipeline.cli.settings import load_targets
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
@@ -62,7 +62,7 @@ def plan(
         gpus: Also give the hours on this many GPUs.
     """
     target = (*target, *(str(path) for path in configfile if not path.suffix))
-    config, targets = configured(target, [path for path in configfile if path.suffix])
+    config, targets = load_targets(target, [path for path in configfile if path.suffix])
     rows = lines(rows_of(config, targets), gpus)
     for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)

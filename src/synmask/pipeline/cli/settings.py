@@ -87,7 +87,7 @@ def tokenisers(config: Config, corpora: Iterable[str]) -> Iterator[tuple[str, st
             yield used, f"corpora.{name}: tokeniser of {language}: {used} ({why})"
 
 
-def configured(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:
+def load_targets(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:
     """The configuration, and its targets: by default its own.
 
     Raises:

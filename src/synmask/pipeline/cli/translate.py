@@ -74,7 +74,7 @@ def translate(
             yield "\n".join("\t".join(_columns(number, candidate, nbest)) for candidate in candidates)
 
     # all lines that a program prepares come together, and are checked before the first is translated
-    together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
+    together, check = (None, None) if translator.starts_programs else (batch, translator.encode)
     prompt = f"{translator.text.source}>"
     answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
 

@@ -68,9 +68,9 @@ def tree(
     if system:
         models, gold = _models(configfile, system, seed, corpus, direction)
     if number is None:
-        top, induced = None, _parsed(text, models, configfile)
+        top, induced = None, _induce_trees(text, models, configfile)
     else:
-        parses = _parses(models, configfile if system else None)
+        parses = _validation_parses(models, configfile if system else None)
         top, induced = numbered(number, gold, parses)
     try:
         sentence = sentence_of(top, induced)
@@ -85,7 +85,7 @@ def tree(
         handle.write(figure(sentence, induced))
 
 
-def _parsed(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, "Parse"]:
+def _induce_trees(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, "Parse"]:
     """Label → the tree that a model induces for raw text."""
     from synmask.pipeline.syntax.parses import Parse
     from synmask.pipeline.translation.parse import parse_text
@@ -95,7 +95,7 @@ def _parsed(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) 
     return {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
 
 
-def _parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> dict[str, Path]:
+def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> dict[str, Path]:
     """Label → the trees of the validation set beside a model; `configfiles`: of runs of the configuration.
 
     Raises:
@@ -108,7 +108,7 @@ def _parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> d
                 f"synmask parse --model {models[label]} --subwords BPE --output {path} --distribution FILE"
             )
             if configfiles is not None:
-                command = _made_by(path, configfiles)
+                command = _snakemake_command(path, configfiles)
             raise UserError(f"{path}: no such file; make it with: {command}")
         check_part(path)
     return parses
@@ -153,14 +153,14 @@ def _models(
         check_named(config, path, "systems", system)
         model = Path(run_file(corpus, direction, system, seed, "average.pt"))
         if not model.exists():
-            raise UserError(f"{model}: no such file; make it with: {_made_by(model, configfiles)}")
+            raise UserError(f"{model}: no such file; make it with: {_snakemake_command(model, configfiles)}")
         label = config.label(system)
         models[system if label in models else label] = model
     gold = DataFiles(config).gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 
-def _made_by(path: Path, files: Sequence[Path]) -> str:
+def _snakemake_command(path: Path, files: Sequence[Path]) -> str:
     """The command that makes a file."""
     return shlex.join(["snakemake", str(path), *(["--configfile", *map(str, files)] if files else [])])
 

@@ -52,7 +52,7 @@ def model_card(
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
-    parts = [f"{head}---\n\n# {_escaped(title)}", _what(system)]
+    parts = [f"{head}---\n\n# {_escape(title)}", _method_text(system)]
     parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
     parts += [
         f"## Use\n\n```python\n{usage}```",
@@ -61,7 +61,7 @@ def model_card(
     return "\n\n".join(parts) + "\n"
 
 
-def _escaped(value: Any) -> str:
+def _escape(value: Any) -> str:
     """A value of a file as text in Markdown, in one line."""
     return plain(shown(str(value)))
 
@@ -73,12 +73,12 @@ def _title(run: Mapping[str, Any]) -> str | None:
     return f"{run['system']}, {run['corpus']} {where}, seed {run['seed']}"
 
 
-def _what(system: Any) -> str:
+def _method_text(system: Any) -> str:
     if system.guide == "none":
         return "Self-attention is not guided by syntax."
     source = Path(find_spec(f"synmask.guides.{system.guide}").origin)
     summary = ast.get_docstring(ast.parse(source.read_bytes())).splitlines()[0]  # python -OO drops __doc__
-    options = ", ".join(f"{name} {_escaped(value)}" for name, value in system.options.items())
+    options = ", ".join(f"{name} {_escape(value)}" for name, value in system.options.items())
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
@@ -105,7 +105,7 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             all_seeds = [run_scores["scores"][part][name] for run_scores in seeds]
             spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
             mean = f"{fmean(all_seeds):z.2f}{spread}"
-            rows.append([_escaped(part), _escaped(name), f"{value:z.2f}", mean, str(len(seeds))])
+            rows.append([_escape(part), _escape(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
     return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
@@ -137,13 +137,13 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
 
 
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:
-    plain = {name: _escaped(scores[name]) for name in ("corpus", "commit", "device")}
+    plain = {name: _escape(scores[name]) for name in ("corpus", "commit", "device")}
     lines = [
         "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores | plain),
         "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores | plain),
     ]
     if (run / "history.csv").exists():
         last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
-        values = (f"{name} {_escaped(value)}" for name, value in last.items() if value)
+        values = (f"{name} {_escape(value)}" for name, value in last.items() if value)
         lines.append(f"- Last epoch: {', '.join(values)}")
     return ["## Training", "\n".join(lines)]

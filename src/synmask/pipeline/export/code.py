@@ -43,7 +43,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     write_all({folder / name: content for name, content in files.items()})
 
 
-def guided(
+def method_code(
     path: Path, system: Guidance, model_type: str, auto: str, model: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The settings and the code by which transformers loads the model in `path` as `auto`: its own `model`.
@@ -67,7 +67,7 @@ def guided(
     config = {"architectures": [model], "model_type": f"synmask-{model_type}", "auto_map": names}
     main = Path(__file__).with_name(f"modeling_{model_type}.py").read_text("utf-8")
     for line in OWN:
-        main = main.replace(_of(line, "grammar"), _of(line, system.guide))
+        main = main.replace(_import_line(line, "grammar"), _import_line(line, system.guide))
     code = with_imports(f"modeling_{model_type}", main)
     return config | {"guide": system.guide, "guide_options": system.options}, code
 
@@ -86,7 +86,7 @@ def with_imports(name: str, text: str) -> dict[str, str]:
     }
 
 
-def _of(line: str, guide: str) -> str:
+def _import_line(line: str, guide: str) -> str:
     """A line of `OWN` for a guide."""
     return line.format(guide=guide, Guide=guide.capitalize())
 

@@ -19,9 +19,9 @@ from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import Run
 from synmask.pipeline.roberta import synclm
-from synmask.pipeline.roberta.encoded import read_encoded
-from synmask.pipeline.roberta.labelled import Sentences, SentenceStage
+from synmask.pipeline.roberta.examples import read_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
+from synmask.pipeline.roberta.sentences import Sentences, SentenceStage
 from synmask.pipeline.roberta.weights import MASK, Weights, load_dictionary, load_weights, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.checkpoints import epoch_model
@@ -31,26 +31,29 @@ from synmask.pipeline.training.losses import Sums
 from synmask.pipeline.training.stage import History, losses_of
 from synmask.pipeline.training.update import Learner, validate
 
-KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
+KEEP, REPLACE = (
+    0.1,
+    0.1,
+)  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
 
 @dataclass(eq=False)
 class ParsedSentences(Sentences):
     """Sentences with BERT's masking and, for contrastive `losses`, their samples.
 
-    Batches also contain a key for each loss (`synclm.joined`). All random choices depend on seed, epoch and
-    sentence; for validation, on seed and sentence only.
+    Batches also contain a key for each loss (`synclm.flatten_samples`). All random choices depend on seed,
+    epoch and sentence; for validation, on seed and sentence only.
     """
 
     losses: Sequence[str] = ()
 
-    def drawn(
+    def corrupt(
         self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
     ) -> dict[str, Any]:
         choice = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
-        corrupted = tokens.masked_fill(masked & (choice >= KEPT + DRAWN), self.dictionary.index(MASK))
-        corrupted = torch.where(masked & (choice >= KEPT) & (choice < KEPT + DRAWN), drawn, corrupted)
+        corrupted = tokens.masked_fill(masked & (choice >= KEEP + REPLACE), self.dictionary.index(MASK))
+        corrupted = torch.where(masked & (choice >= KEEP) & (choice < KEEP + REPLACE), drawn, corrupted)
         heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
         samplers = {"phrase": synclm.draw_phrases, "tree": synclm.draw_subtrees}
         samples = {loss: sample(heads, random) for loss, sample in samplers.items() if loss in self.losses}
@@ -62,17 +65,19 @@ class ParsedSentences(Sentences):
             return batch
         del batch["net_input"]["annotations"]
         length = batch["net_input"]["src_tokens"].size(1)
-        joined = {loss: synclm.joined([sample[loss] for sample in samples], length) for loss in self.losses}
+        joined = {
+            loss: synclm.flatten_samples([sample[loss] for sample in samples], length) for loss in self.losses
+        }
         return batch | joined
 
 
-class _Watch(Guide):
+class _LastAttention(Guide):
     """Plain attention that keeps the weights of the last layer: (B, n, n), mean over heads."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(GuideOptions(), shape)
         self.layers = shape.layers
-        self.seen: Tensor | None = None
+        self.weights: Tensor | None = None
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Tensor:
         return padding
@@ -80,7 +85,7 @@ class _Watch(Guide):
     def attend(self, scores: Tensor, prepared: Tensor, layer: int) -> Tensor:
         weights = masked_softmax(scores, prepared)
         if layer == self.layers - 1:
-            self.seen = weights.mean(1)
+            self.weights = weights.mean(1)
         return weights
 
 
@@ -88,11 +93,11 @@ class ContrastiveRoberta(GuidedRoberta):
     """A RoBERTa that also returns its last attention and, from `contrast`, features for the tree loss."""
 
     @classmethod
-    def continued(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
+    def from_weights(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
         """A model with pre-trained `weights`."""
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        model.encoder.sentence_encoder.guide = _Watch(guided_shape(weights))
+        model.encoder.sentence_encoder.guide = _LastAttention(guided_shape(weights))
         d = args.encoder_embed_dim
         model.contrast = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d), nn.Linear(d, d))
         return model
@@ -103,7 +108,7 @@ class ContrastiveRoberta(GuidedRoberta):
         states, _ = self.encoder.extract_features(src_tokens)
         return {
             "mlm_logits": self.encoder.output_layer(states.flatten(0, 1).index_select(0, masked)),
-            "attention": self.encoder.sentence_encoder.guide.seen.float(),
+            "attention": self.encoder.sentence_encoder.guide.weights.float(),
             "features": self.contrast(states).float(),
         }
 
@@ -118,15 +123,15 @@ class ContrastiveLoss:
         mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
         none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
         losses = {
-            "phrase_loss": _of(synclm.phrase_loss, output["attention"], sample.get("phrase"), none),
-            "tree_loss": _of(synclm.tree_loss, output["features"], sample.get("tree"), none),
+            "phrase_loss": _loss_of(synclm.phrase_loss, output["attention"], sample.get("phrase"), none),
+            "tree_loss": _loss_of(synclm.tree_loss, output["features"], sample.get("tree"), none),
         }
         loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
         log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
         return loss, 1, log | {"ntokens": sample["ntokens"], "masked": len(hidden)}
 
 
-def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
+def _loss_of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
     return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
 
 
@@ -146,13 +151,13 @@ class Continuing(SentenceStage):
 
     def model(self) -> ContrastiveRoberta:
         weights = load_weights(self.weights)
-        return ContrastiveRoberta.continued(weights, weights.shape.settings(self.settings.training))
+        return ContrastiveRoberta.from_weights(weights, weights.shape.settings(self.settings.training))
 
     def loss(self) -> ContrastiveLoss:
         return ContrastiveLoss()
 
     def examples(self, split: str) -> ParsedSentences:
-        encoded, syntax = self.encoded(split)
+        encoded, syntax = self.load_part(split)
         return ParsedSentences(
             encoded,
             load_dictionary(self.weights),

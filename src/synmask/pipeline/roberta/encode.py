@@ -1,4 +1,4 @@
-"""Texts as RoBERTa's input, and their parses as the syntax of its tokens (roberta/encoded.py)."""
+"""Texts as RoBERTa's input, and their parses as the syntax of its tokens (roberta/examples.py)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import line_key, write_json, writing
-from synmask.pipeline.roberta.encoded import (
+from synmask.pipeline.roberta.examples import (
     COLUMNS,
     Encoded,
     read_encoded,
@@ -50,21 +50,21 @@ def encode_examples(examples: Examples, task: str, weights: Path, most: int) -> 
 def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> Encoded:
     """RoBERTa's input for examples, at most `most` tokens each; of `weights` only the vocabulary is read."""
     dictionary = load_dictionary(weights)
-    pieces = iter(_encoded([sentence for example in texts for sentence in example], weights))
+    pieces = iter(_encode_texts([sentence for example in texts for sentence in example], weights))
     rows = [
-        joined([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
+        join_sentences([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
         for example in texts
     ]
     tokens, starts = np.fromiter(chain.from_iterable(rows), np.int32), np.cumsum([0, *map(len, rows)])
     return Encoded(tokens, starts, np.array(targets, dtype=np.float32))
 
 
-def _encoded(sentences: Sequence[str], weights: Path) -> list[list[int]]:
+def _encode_texts(sentences: Sequence[str], weights: Path) -> list[list[int]]:
     """Their ids without the blanks around them, which fairseq's recipe for GLUE strips, too."""
     return gpt2.encode([sentence.strip() for sentence in sentences], weights)
 
 
-def joined(sentences: list[list[int]], most: int) -> list[int]:
+def join_sentences(sentences: list[list[int]], most: int) -> list[int]:
     """One or two sentences as ids, `<s> a </s>` or `<s> a </s> </s> b </s>`.
 
     If these are more than `most`, the longer sentence loses its last token until they fit; of equally long
@@ -106,7 +106,7 @@ def annotate_task(
         raise UserError(
             f"{data}: {len(encoded)} examples, {input} has {len(examples.texts)}; encode it again"
         )
-    known = _parsed(parses)
+    known = _read_parses(parses)
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if line_key(text) not in known), None):
         raise UserError(f"{input}: no parse of {missing!r:.60}; parse the task again")
@@ -130,7 +130,7 @@ def encode_parses(
     Raises:
         UserError: a file is missing or does not fit, there is no sentence, or `max_tokens` is too small.
     """
-    known = {text: parsed for text, parsed in _parsed(parses).items() if text.strip()}
+    known = {text: parsed for text, parsed in _read_parses(parses).items() if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     texts = [(text,) for text in known]
@@ -139,7 +139,7 @@ def encode_parses(
     return _write_syntax(output, encoded, texts, weights, known)
 
 
-def _parsed(prefixes: Iterable[Path]) -> dict[str, Parsed | None]:
+def _read_parses(prefixes: Iterable[Path]) -> dict[str, Parsed | None]:
     """The parse of each sentence by its `line_key`."""
     return {line_key(text): parse for text, parse in read_parsed(prefixes)}
 
@@ -150,7 +150,7 @@ def _write_syntax(
     """Write the syntax of examples, whose sentences are in `known`; the counts."""
     sentences = [text for example in texts for text in example]
     parses = [known[line_key(text)] for text in sentences if text.strip()]
-    lengths, lost = iter(gpt2.lengths(_encoded(sentences, weights), weights)), 0
+    lengths, lost = iter(gpt2.lengths(_encode_texts(sentences, weights), weights)), 0
     table = np.full((len(encoded.tokens), COLUMNS), [NO_TOKEN, NO_TOKEN, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)

@@ -14,14 +14,14 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import best_constant, score
 from synmask.pipeline.record import Run, identity_keys
-from synmask.pipeline.roberta.encoded import read_encoded
-from synmask.pipeline.roberta.labelled import (
+from synmask.pipeline.roberta.examples import read_encoded
+from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.sentences import (
     SentenceLoss,
     Sentences,
     SentenceStage,
     task_loss,
 )
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_dictionary, load_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.batches import Batches, Limits
@@ -74,7 +74,7 @@ class FineTuning(SentenceStage):
         return SentenceLoss(self.settings.system.mlm_weight)
 
     def examples(self, split: str) -> Sentences:
-        (encoded, syntax), masking = self.encoded(split), {}
+        (encoded, syntax), masking = self.load_part(split), {}
         if split == "train":
             order = np.random.default_rng(self.seed).permutation(len(encoded))
             masking = {"order": order, "mask_rate": self.settings.system.mask_rate, "seed": self.seed}
@@ -88,7 +88,7 @@ class FineTuning(SentenceStage):
     ) -> dict[str, Any]:
         outputs = model_outputs(learner.model, valid.data)
         loss = task_loss(outputs, torch.from_numpy(valid.data.encoded.targets), "mean")
-        reported = score(self.task, self._labels(self.valid), answered(self.task, outputs))
+        reported = score(self.task, self._labels(self.valid), format_answers(self.task, outputs))
         return {
             **losses_of(train, train_loss="task_loss", mlm_loss="mlm_loss"),
             "valid_loss": round(float(loss), 5),
@@ -136,7 +136,7 @@ class FineTuning(SentenceStage):
 def new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:
     """A model to fine-tune, with one output for a regression."""
     outputs = max(1, len(TASKS[settings.task].labels))
-    return GuidedRoberta.fine_tuned(
+    return GuidedRoberta.with_head(
         weights, weights.shape.settings(settings.training), settings.system, outputs
     )
 
@@ -183,7 +183,7 @@ def model_outputs(model: GuidedRoberta, data: Sentences) -> torch.Tensor:
     return torch.cat(outputs)[torch.from_numpy(np.argsort(order, kind="stable"))]
 
 
-def answered(task: str, outputs: torch.Tensor) -> list[str]:
+def format_answers(task: str, outputs: torch.Tensor) -> list[str]:
     """Outputs (N, C) as labels, or as the scores of a regression."""
     best = outputs.argmax(1) if TASKS[task].labels else outputs.view(-1)
     return [*map(TASKS[task].label, best.tolist())]

@@ -92,7 +92,7 @@ def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
         raise_unreadable(path, error)
         raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
     state = {}
-    for ours, names in [(TYPES, [TYPES]), *((name, _theirs(name)) for name in shape.parameters(words))]:
+    for ours, names in [(TYPES, [TYPES]), *((name, _stored_names(name)) for name in shape.parameters(words))]:
         stored = [name for name in names if name in tensors]
         if not stored:
             raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
@@ -109,7 +109,7 @@ def their_name(name: str) -> str:
     return name
 
 
-def _theirs(name: str) -> list[str]:
+def _stored_names(name: str) -> list[str]:
     """Possible names of fairseq's parameter in transformers; files store tied ones once."""
     name = their_name(name)
     if name == "lm_head.weight":

@@ -57,7 +57,7 @@ class GuidedRoberta(RobertaModel):
         return accelerate(cls(args, _Encoder(args, dictionary)))
 
     @classmethod
-    def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
+    def with_head(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
         """A model with pre-trained `weights`, a new head with `outputs` outputs, and `system`'s guide.
 
         Shared parts are made before the guide, so that runs with the same seed start from the same weights.

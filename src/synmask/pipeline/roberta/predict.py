@@ -9,10 +9,10 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import json_text, write_all
 from synmask.pipeline.record import NO_RUN, Run, check_model, check_start, record, run_beside
-from synmask.pipeline.roberta.encoded import read_fitting, read_syntax
-from synmask.pipeline.roberta.finetune import answered, model_outputs, new_model
-from synmask.pipeline.roberta.labelled import Sentences
+from synmask.pipeline.roberta.examples import read_fitting, read_syntax
+from synmask.pipeline.roberta.finetune import format_answers, model_outputs, new_model
 from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.torch_files import load
@@ -30,17 +30,17 @@ def predict(*, model: Path, weights: Path, data: Path, output: Path, threads: Th
     """
     torch.set_num_threads(threads)
     run = run_beside(model)
-    tuned, settings, loaded, training = read_tuned(model, weights, run)
+    tuned, settings, loaded, training = load_finetuned(model, weights, run)
     encoded = read_fitting(data, loaded, test=True)
     syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
-    text = "".join(f"{line}\n" for line in answered(settings.task, outputs))
+    text = "".join(f"{line}\n" for line in format_answers(settings.task, outputs))
     beside = output.with_suffix(".json")
     write_all({output: text, beside: json_text(record(beside, run, training, {output: text}))})
 
 
-def read_tuned(
+def load_finetuned(
     model: Path, weights: Path, run: Run = NO_RUN
 ) -> tuple[GuidedRoberta, FinetuningSettings, Weights, str | None]:
     """The model of a fine-tuning from the folder `weights`, its settings, these weights, and which training

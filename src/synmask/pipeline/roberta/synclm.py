@@ -36,7 +36,7 @@ def token_heads(words: np.ndarray) -> np.ndarray:
     is its first token.
 
     Args:
-        words: (n, 4), annotations of an example (roberta/encoded.py).
+        words: (n, 4), annotations of an example (roberta/examples.py).
     """
     places, word = np.arange(len(words)), words[:, 0].astype(np.int64)
     return np.where(word == NO_TOKEN, NO_TOKEN, np.where(word == places, words[:, 1], word))
@@ -91,7 +91,7 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
         if heads[head] == head or last - first >= MAX_SUBTREE:
             continue
         ends = [last, last + 1, last - 1] if last - first > 2 else [last, last + 1]
-        moved = [span for end in ends for span in _moved(head, first, end, inner[0], inner[-1])]
+        moved = [span for end in ends for span in _shifts(head, first, end, inner[0], inner[-1])]
         if moved:
             picked = random.permutation(len(moved))[:SHIFTED]
             chosen.append((head, (first, last), [moved[place] for place in picked]))
@@ -114,14 +114,14 @@ def _heads(heads: np.ndarray) -> np.ndarray:
     return np.unique(heads[(heads != NO_TOKEN) & (heads != places)])
 
 
-def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tuple[int, int]]:
+def _shifts(head: int, first: int, last: int, least: int, most: int) -> list[tuple[int, int]]:
     """All shifts of the span that contain the head and lie between `least` and `most`."""
     left = range(1, min(first - least, last - head) + 1)
     right = range(1, min(head - first, most - last) + 1)
     return [(first - by, last - by) for by in left] + [(first + by, last + by) for by in right]
 
 
-def joined(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
+def flatten_samples(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
     """The samples of all sentences of a batch (B, `length`), as positions in the flattened batch."""
     moved = [
         {name: np.where(values == NO_TOKEN, NO_TOKEN, values + row * length) for name, values in part.items()}
@@ -138,7 +138,7 @@ def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives
 
     Args:
         attention: (B, n, n), mean over the heads of the last layer, 0 at pads.
-        anchors, positives, negatives: of `joined`.
+        anchors, positives, negatives: of `flatten_samples`.
     """
     rows = attention.flatten(0, 1)
     anchor = rows[anchors]
@@ -165,7 +165,7 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
 
     Args:
         features: (B, n, d).
-        anchors, positives, negatives: of `joined`.
+        anchors, positives, negatives: of `flatten_samples`.
     """
     tokens = features.flatten(0, 1)
     anchor = tokens[anchors]  # (T, d)

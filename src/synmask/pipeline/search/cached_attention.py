@@ -11,7 +11,7 @@ from synmask.pipeline.search import extension
 from synmask.pipeline.search.slots import Paths
 
 
-def attended(
+def cached_attention(
     query: Tensor,
     memory: Tensor,
     heads: int,
@@ -31,7 +31,7 @@ def attended(
     Returns:
         (S, W, d).
     """
-    if extension.serve(query, memory):
+    if extension.supports(query, memory):
         return torch.ops.synmask.attend(query, memory, heads, rows, slots, bias)
     query = query.unflatten(-1, (heads, -1))  # (S, W, H, d_head)
     if slots is None:
@@ -55,14 +55,14 @@ class CachedSelfAttention:
         """Attention of the hypotheses' last tokens.
 
         Args:
-            x: (S, W, d); paths: those to these tokens; bias: as for `attended`.
+            x: (S, W, d); paths: those to these tokens; bias: as for `cached_attention`.
 
         Returns:
             (S, W, d).
         """
         qkv, d = self.project(x), x.size(-1)
         self.memory = memory = paths.with_room(self.memory, qkv[..., d:])
-        if extension.serve(qkv, memory):
+        if extension.supports(qkv, memory):
             return torch.ops.synmask.attend_own(qkv, memory, self.heads, paths.rows, paths.slots, bias)
         memory[paths.last()] = qkv[..., d:]
-        return attended(qkv[..., :d], memory, self.heads, paths.rows, paths.slots, bias)
+        return cached_attention(qkv[..., :d], memory, self.heads, paths.rows, paths.slots, bias)

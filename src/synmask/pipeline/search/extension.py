@@ -13,7 +13,7 @@ LOADED = CPU.continuations == "C++" and load(__package__, Path(__file__).with_na
 LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 
 
-def serve(*tensors: Tensor) -> bool:
+def supports(*tensors: Tensor) -> bool:
     """Whether the operators were built and support these tensors."""
     return LOADED and all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in tensors)
 

@@ -19,7 +19,7 @@ def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % MULTIPLE == 0
     multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)
-    return extension.LANES > 0 and extension.serve(memory) and multiplied and fits
+    return extension.LANES > 0 and extension.supports(memory) and multiplied and fits
 
 
 class FusedLayer:

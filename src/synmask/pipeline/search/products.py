@@ -43,7 +43,7 @@ class Products:
             exact: never in bf16.
         """
         if layers not in self.packed:
-            self.packed[layers] = _packed(layers, None if exact else self.rounded)
+            self.packed[layers] = _pack(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
     def panels(self, *layers: nn.Linear) -> Tensor:
@@ -54,12 +54,12 @@ class Products:
             weights of two inputs side by side, and the bits of the bias in float32.
         """
         if layers not in self.ordered:
-            panels = _panels(*_joined(layers))
+            panels = _panels(*_concatenate(layers))
             self.ordered[layers] = panels if self.rounded is None else _in_pairs(panels)
         return self.ordered[layers]
 
 
-def _joined(layers: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor | None]:
+def _concatenate(layers: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor | None]:
     weight = torch.cat([layer.weight.detach() for layer in layers])
     return weight, None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
 
@@ -76,13 +76,13 @@ def _in_pairs(panels: Tensor) -> Tensor:
     return torch.cat([weight.unflatten(1, (-1, 2)).mT.flatten(2), bias.view(torch.bfloat16)], dim=1)
 
 
-def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
-    weight, bias = _joined(layers)
+def _pack(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
+    weight, bias = _concatenate(layers)
     rounded = rounded or weight.dtype  # a model may be in bf16 itself, as a training in bf16 has it
     dtype = torch.float32 if bf16.lacks_bf16(weight.to(rounded)) else rounded
     if weight.dtype == rounded == dtype:
-        return _prepared(weight, bias)
-    product = _prepared(weight.to(rounded).to(dtype), None if bias is None else bias.to(rounded).to(dtype))
+        return _prepare(weight, bias)
+    product = _prepare(weight.to(rounded).to(dtype), None if bias is None else bias.to(rounded).to(dtype))
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
         output = product(x.to(rounded).to(dtype), relu, None).to(rounded).to(x.dtype)
@@ -91,7 +91,7 @@ def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Produ
     return multiply
 
 
-def _prepared(weight: Tensor, bias: Tensor | None) -> Product:
+def _prepare(weight: Tensor, bias: Tensor | None) -> Product:
     if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return lambda x, relu, plus: _plain(F.linear(x, weight, bias), relu, plus)
     ordered = torch.ops.mkldnn._reorder_linear_weight(weight)

@@ -15,7 +15,7 @@ from synmask.pipeline.search import extension
 INITIAL_SLOTS = 32  # of a new cache; a full one grows to twice what it needs
 
 
-def chosen(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
+def take_hypotheses(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
     """x[sentences, hypotheses], x (S, W, t), faster."""
     places = sentences * x.size(1) + hypotheses
     return x.flatten(0, 1).index_select(0, places.flatten()).unflatten(0, places.shape)
@@ -51,9 +51,9 @@ class Paths(NamedTuple):
         slots = torch.cat([self.slots, free[..., None]], dim=2)
         return type(self)(self.rows, slots, max(self.size, int(free.max()) + 1))
 
-    def chosen(self, sentences: Tensor, hypotheses: Tensor) -> Self:
+    def take(self, sentences: Tensor, hypotheses: Tensor) -> Self:
         """These of the S sentences, (S', 1), each with these of its hypotheses, (S', W')."""
-        slots = chosen(self.slots, sentences, hypotheses)
+        slots = take_hypotheses(self.slots, sentences, hypotheses)
         return type(self)(self.rows[sentences[:, 0]], slots, self.size)
 
     def last(self) -> tuple[Tensor, Tensor]:

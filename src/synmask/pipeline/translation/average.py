@@ -83,8 +83,8 @@ def _check_codes(path: Path, text: ModelText, language: str, dictionary: Path) -
     if has_pieces(text):
         symbols = {line.rpartition(" ")[0] for line in read_lines(dictionary)} - splitter.symbols.keys()
         if foreign := sorted(symbol for symbol in symbols if not RESERVED.fullmatch(symbol)):
-            what = f"a model of another corpus: it lacks {foreign[0]!r} of {dictionary}"
-            raise UserError(f"{path}: {what}; make their folders again")
+            fault = f"a model of another corpus: it lacks {foreign[0]!r} of {dictionary}"
+            raise UserError(f"{path}: {fault}; make their folders again")
 
 
 def _settings(run: Path, values: Any) -> RunSettings:

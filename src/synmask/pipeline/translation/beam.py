@@ -15,7 +15,7 @@ from torch import Tensor
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search.products import Products
-from synmask.pipeline.search.slots import Paths, chosen
+from synmask.pipeline.search.slots import Paths, take_hypotheses
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches
 from synmask.pipeline.translation.steps import DecoderSteps, best_continuations
@@ -84,7 +84,7 @@ class BeamSearch:
         score = torch.zeros((sentences, 1), device=device)
         tokens = torch.full((sentences, 1, 1), self.eos, device=device)  # (S, W, t)
         paths = Paths.start(sentences, device)
-        never = self._never(device)
+        never = self._forbidden(device)
         for step in range(self.longest + 1):
             paths = paths.longer()
             # twice as many as go on, since one of each hypothesis ends at most
@@ -94,7 +94,7 @@ class BeamSearch:
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             if len(rows):
-                ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])
+                ended = self._finish(tokens[rows, parent[rows, ranks]], score[rows, ranks])
                 for row, hypothesis in zip(rows.tolist(), ended, strict=True):
                     if len(finished[alive[row]]) < self.beam:
                         finished[alive[row]].append(hypothesis)
@@ -106,18 +106,18 @@ class BeamSearch:
             ranks = ends[rows[:, 0]].byte().argsort(dim=1, stable=True)[:, : self.beam]
             going = ranks + rows * ends.size(1)
             score, token, parent = (values.take(going) for values in (score, token, parent))
-            tokens = torch.cat([chosen(tokens, rows, parent), token[..., None]], dim=2)
-            paths = paths.chosen(rows, parent)
+            tokens = torch.cat([take_hypotheses(tokens, rows, parent), token[..., None]], dim=2)
+            paths = paths.take(rows, parent)
         return finished
 
-    def _never(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    def _forbidden(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """(V,), True for tokens not allowed first, later, and last: pads; first also `</s>`; last all but
         `</s>`."""
         tokens = torch.arange(self.vocabulary, device=device)
         pads, ends = tokens == self.pad, tokens == self.eos
         return pads | ends, pads, ~ends
 
-    def _ended(self, tokens: Tensor, score: Tensor) -> list[Hypothesis]:
+    def _finish(self, tokens: Tensor, score: Tensor) -> list[Hypothesis]:
         """Finished hypotheses: `</s>` and their other tokens (N, t); score (N,)."""
         scores = (score / tokens.size(1) ** self.length_penalty).tolist()
         ended = F.pad(tokens[:, 1:], (0, 1), value=self.eos)

@@ -17,8 +17,8 @@ USAGE = """from ctranslate2 import Translator
 
 sentences = [["a", "sent@@", "ence", "in", "BPE"]]
 options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min_decoding_length": 1}
-found = Translator("exported").translate_batch(sentences, **options)
-print(" ".join(found[0].hypotheses[0]).replace("@@ ", ""))
+results = Translator("exported").translate_batch(sentences, **options)
+print(" ".join(results[0].hypotheses[0]).replace("@@ ", ""))
 """
 USAGE_OF_PIECES = """from ctranslate2 import Translator
 from sentencepiece import SentencePieceProcessor
@@ -26,8 +26,8 @@ from sentencepiece import SentencePieceProcessor
 source, target = (SentencePieceProcessor(model_file=f"exported/{side}.spm") for side in ("source", "target"))
 sentences = source.encode(["a sentence of the source language"], out_type=str)
 options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "min_decoding_length": 1}
-found = Translator("exported").translate_batch(sentences, **options)
-print(target.decode(found[0].hypotheses[0]))
+results = Translator("exported").translate_batch(sentences, **options)
+print(target.decode(results[0].hypotheses[0]))
 """
 LIMITS = ["Text must come tokenised, as for training, and split by subword-nmt with codes.bpe."]
 

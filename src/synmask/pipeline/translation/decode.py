@@ -15,10 +15,10 @@ from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.record import record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
-from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
-from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.forced import encode_references, log_probabilities, write_probabilities
+from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import Loaded, load_model
-from synmask.pipeline.translation.raw_text import restored
+from synmask.pipeline.translation.raw_text import restore_text
 from synmask.pipeline.translation.st_nmt import read_templates
 
 DECODING = Decoding()
@@ -57,7 +57,7 @@ def decode_files(
     transformer, task, text, saved = load_model(model, run)
     weights = fingerprint(transformer)
     if task.parsed and not annotations:
-        raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
+        raise UserError(f"{model}: reads {join_names(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
@@ -72,18 +72,18 @@ def decode_files(
     sides = zip(inputs, outputs, parsed, template_files, expected, strict=True)
     for source, output, syntax, template, reference in sides:
         started = time.perf_counter()
-        sentences = encoded(read_lines(source), limit, task.src_dict, name=source)
+        sentences = encode_lines(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         count = len(sentences)
         template_ids = template and read_templates(template, task.template_dictionary, count, run, predictor)
-        forced = reference and encoded_references(reference, transformer, task, count)
+        forced = reference and encode_references(reference, transformer, task, count)
         suffixes = ("tok", "txt", *(["forced.csv"] if reference else []), "json")
         files = [Path(f"{output}.{suffix}") for suffix in suffixes]
         with all_writing(files) as handles:
             pairs = task.sources(sentences, rows, template_ids)
             hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, tell=True)
             seconds = time.perf_counter() - started
-            contents = ["".join(f"{line}\n" for line in lines) for lines in restored(hypotheses, text)]
+            contents = ["".join(f"{line}\n" for line in lines) for lines in restore_text(hypotheses, text)]
             if reference:
                 pairs, table = task.sources(sentences, rows, template_ids, forced), io.StringIO()
                 values = log_probabilities(transformer, pairs, settings.max_tokens)
@@ -121,7 +121,7 @@ def predict_templates(
     run = run_beside(model)
     loaded = load_model(model, run)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
-        raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
+        raise UserError(f"{model}: reads {join_names(needed)}; templates are predicted from the source alone")
     beside = Path(f"{output}.json")
     with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
         lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
@@ -141,7 +141,7 @@ def best_templates(
     """
     transformer, task = loaded.model, loaded.task
     search = BeamSearch([transformer], task.tgt_dict, settings)
-    sentences = encoded(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
+    sentences = encode_lines(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
     return best_hypotheses(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
 
 
@@ -154,5 +154,5 @@ def fingerprint(model: torch.nn.Module) -> str:
     return checksum.hexdigest()[:16]
 
 
-def listed(annotations: frozenset[str]) -> str:
+def join_names(annotations: frozenset[str]) -> str:
     return " and ".join(sorted(annotations))

@@ -11,19 +11,19 @@ import torch.nn.functional as F
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.inputs import batches, encoded
+from synmask.pipeline.translation.inputs import batches, encode_lines
 
 # Those of evaluation.sentences.PROBABILITY; a test compares both. Code of scores then decodes nothing again.
 COLUMNS = ["log_probability", "tokens"]
 
 
-def encoded_references(path: Path, model: Any, task: Any, sentences: int) -> list[torch.Tensor]:
+def encode_references(path: Path, model: Any, task: Any, sentences: int) -> list[torch.Tensor]:
     """The ids of reference translations in BPE, with `</s>`.
 
     Raises:
-        UserError: there are not as many lines as `sentences`; or as `inputs.encoded` does.
+        UserError: there are not as many lines as `sentences`; or as `inputs.encode_lines` does.
     """
-    references = encoded(read_lines(path), model.max_decoder_positions(), task.tgt_dict, name=path)
+    references = encode_lines(read_lines(path), model.max_decoder_positions(), task.tgt_dict, name=path)
     if len(references) != sentences:
         raise UserError(f"{path}: {len(references)} lines for {sentences} sentences; prepare the text again")
     return references

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import OF_PIECES, TOKENIZER, guided, with_imports, write_folder
+from synmask.pipeline.export.code import OF_PIECES, TOKENIZER, method_code, with_imports, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.languages import code_among
@@ -56,7 +56,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text, saved = load_model(path)
     system = task.settings.system
-    keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
+    keys, code = method_code(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
     languages = [code_among(ABBREVIATIONS, language) for language in (text.source, text.target)]
     files = {
         "config.json": json_text(_config(model, languages) | keys),

@@ -18,7 +18,7 @@ from synmask.pipeline.translation.dataset import AnnotatedPairs
 MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
 
 
-def encoded(
+def encode_lines(
     lines: Iterable[str], limit: int, dictionary: Dictionary, first: int = 1, name: Path | None = None
 ) -> list[torch.Tensor]:
     """Lines in BPE as ids.

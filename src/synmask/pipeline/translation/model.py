@@ -12,9 +12,9 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.syntax.tree import bracketed, over_words
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.translation.forced import log_probabilities
-from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import Loaded
-from synmask.pipeline.translation.parse import parsed
+from synmask.pipeline.translation.parse import induce_syntax
 from synmask.pipeline.translation.raw_text import splitter_of
 from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
 
@@ -97,7 +97,7 @@ class Model:
                 np.array(row["heights"]) if "heights" in row else None,
                 distribution,
             )
-            for row, distribution in parsed(self.path, self._loaded, lines)
+            for row, distribution in induce_syntax(self.path, self._loaded, lines)
         ]
 
     def score(self, sources: Sequence[str], references: Sequence[str]) -> list[float]:
@@ -115,8 +115,8 @@ class Model:
             raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
         kwargs = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
         split = map(splitter_of(text, text.target), tokenise(references, text.target, **kwargs))
-        expected = encoded(split, model.max_decoder_positions(), task.tgt_dict)
-        ids = self._translator.encoded([*sources])[-1]
+        expected = encode_lines(split, model.max_decoder_positions(), task.tgt_dict)
+        ids = self._translator.encode([*sources])[-1]
         pairs = task.sources(ids, references=expected)
         return log_probabilities(model, pairs, self._translator.settings.max_tokens)
 

@@ -15,13 +15,13 @@ from synmask.pipeline.files import json_text, read_lines, write_all
 from synmask.pipeline.record import NO_RUN, record, run_beside
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.text.lines import answer
-from synmask.pipeline.translation.inputs import batches, encoded, hint_at_unknown
+from synmask.pipeline.translation.inputs import batches, encode_lines, hint_at_unknown
 from synmask.pipeline.translation.model_file import Loaded, load_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
+    as_bpe,
     no_jars,
-    prepared,
-    spelled,
+    prepare_lines,
     splitter_of,
     starts_program,
 )
@@ -76,10 +76,10 @@ def parse(
     lines = [" ".join(line.split()) for line in read_lines(subwords)]  # any white space is between tokens
     if not lines:
         raise UserError(f"{subwords}: empty; give sentences in BPE")
-    chosen = _chosen([line.split() for line in lines], sentence, subwords)
+    chosen = _choose_sentence([line.split() for line in lines], sentence, subwords)
     example: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(loaded, lines, name=subwords):
+    for index, row, p in _induce(loaded, lines, name=subwords):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             example |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -95,26 +95,26 @@ def parse(
 
 
 def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> list[dict[str, Any]]:
-    """Induce the syntax of raw text, prepared as for `translate`; one object per line (`_induced`).
+    """Induce the syntax of raw text, prepared as for `translate`; one object per line (`_induce`).
 
     Raises:
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(1)
-    return [row for row, _ in parsed(model, load_model(model), lines, jars=jars)]
+    return [row for row, _ in induce_syntax(model, load_model(model), lines, jars=jars)]
 
 
-def parsed(
+def induce_syntax(
     path: Path, loaded: Loaded, lines: Iterable[str], *, jars: Jars = no_jars
 ) -> list[tuple[dict[str, Any], np.ndarray | None]]:
     """As `parse_text`, by the model of the file `path`, and P_D with `</s>` of each line."""
     _check_induces(path, loaded)
-    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text, loaded.text.source), jars)
+    *_, split = prepare_lines(lines, loaded.text, splitter_of(loaded.text, loaded.text.source), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
     hint_at_unknown(split, loaded.task.src_dict)
-    return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda parse: parse[0])]
+    return [(row, p) for _, row, p in sorted(_induce(loaded, split), key=lambda parse: parse[0])]
 
 
 def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
@@ -122,8 +122,8 @@ def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | 
     text, splitter = loaded.text, splitter_of(loaded.text, loaded.text.source)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
-        *_, split = prepared(lines, text, splitter, jars)
-        rows = sorted(_induced(loaded, split, first), key=lambda parse: parse[0])
+        *_, split = prepare_lines(lines, text, splitter, jars)
+        rows = sorted(_induce(loaded, split, first), key=lambda parse: parse[0])
         yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
 
     most = None if starts_program(text) else 64
@@ -138,7 +138,7 @@ def _check_induces(path: Path, loaded: Loaded) -> None:
         )
 
 
-def _induced(
+def _induce(
     loaded: Loaded, lines: list[str], first: int = 1, name: Path | None = None
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
@@ -150,19 +150,21 @@ def _induced(
     if not lines:
         return
     transformer, task, text, _ = loaded
-    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task.src_dict, first, name))
+    sources = task.sources(
+        encode_lines(lines, transformer.encoder.max_positions(), task.src_dict, first, name)
+    )
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
         for number, index in enumerate(batch["id"].tolist()):
-            tokens, p = spelled(lines[index], text, text.source).split(), None
-            distances = _rounded(induced.distance[number, : len(tokens)])
+            tokens, p = as_bpe(lines[index], text, text.source).split(), None
+            distances = _round(induced.distance[number, : len(tokens)])
             row = {"tokens": tokens, "distances": distances[:-1]}
             row["eos_distance"] = distances[-1] if tokens else 0.0
             if induced.distribution is not None:
                 p = induced.distribution[number].float().cpu().numpy()
-                row["heights"] = _rounded(induced.height[number, : len(tokens)])
+                row["heights"] = _round(induced.height[number, : len(tokens)])
                 row["heads"] = word_heads(p, tokens)
                 row["parents"] = likely_parents(p)
             yield index, row, p
@@ -185,11 +187,11 @@ def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.
     ]
 
 
-def _rounded(values: torch.Tensor) -> list[float]:
+def _round(values: torch.Tensor) -> list[float]:
     return [round(value, 6) for value in values.tolist()]
 
 
-def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
+def _choose_sentence(lines: list[list[str]], sentence: int | None, path: Path) -> int:
     if sentence is not None:
         if sentence > len(lines):
             raise UserError(

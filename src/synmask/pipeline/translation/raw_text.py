@@ -53,15 +53,15 @@ def models_of(text: ModelText) -> dict[str, bytes]:
     return {name: spm.model_of(text.codes, language) for name, language in sides.items()}
 
 
-def spelled(line: str, text: ModelText, language: str) -> str:
+def as_bpe(line: str, text: ModelText, language: str) -> str:
     """As many sub-words, of which undoing BPE makes words (`spm.Splitter.spelled`)."""
     return splitter_of(text, language).spelled(line) if has_pieces(text) else line
 
 
-def restored(lines: Iterable[str], text: ModelText) -> tuple[list[str], list[str]]:
+def restore_text(lines: Iterable[str], text: ModelText) -> tuple[list[str], list[str]]:
     """Translations in sub-words as tokens, and as plain text."""
     tokeniser = text.tokeniser_of(text.target)
-    words = [join_subwords(spelled(line, text, text.target)) for line in lines]
+    words = [join_subwords(as_bpe(line, text, text.target)) for line in lines]
     plain = [*detokenise(words, text.target, tokeniser)]
     if tokeniser == "char":  # which pieces join
         plain = [line.strip() for line in plain]
@@ -69,7 +69,7 @@ def restored(lines: Iterable[str], text: ModelText) -> tuple[list[str], list[str
     return words, plain
 
 
-def prepared(
+def prepare_lines(
     lines: Iterable[str], text: ModelText, splitter: Callable[[str], str], jars: Jars
 ) -> tuple[list[str], list[str], list[str]]:
     """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""

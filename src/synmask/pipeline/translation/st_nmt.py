@@ -61,9 +61,9 @@ class GatedAttention(nn.Module):
         template, _ = self.template(
             query, key.template, key.template, key.padding, need_weights=False, static_kv=static_kv
         )
-        return self.mixed(read, template, ((~key.padding).sum(1) == 1)[:, None]), weights
+        return self.mix(read, template, ((~key.padding).sum(1) == 1)[:, None]), weights
 
-    def mixed(self, read: Tensor, template: Tensor, empty: Tensor) -> Tensor:
+    def mix(self, read: Tensor, template: Tensor, empty: Tensor) -> Tensor:
         """Z (…, d) from Z_X and Z_T (…, d); `empty`: True for empty templates, broadcast to (…, 1)."""
         gate = (self.from_source(read) + self.from_template(template)).sigmoid()
         return torch.where(empty, read, torch.lerp(template, read, gate))
@@ -116,7 +116,7 @@ class GatedSteps:
     def __call__(self, x: Tensor, rows: Tensor, plus: Tensor) -> Tensor:
         """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
         empty = self.template.bias[rows, 0].isfinite().sum(-1, keepdim=True) == 1  # (S, 1, 1)
-        return plus + self.attention.mixed(self.source(x, rows), self.template(x, rows), empty)
+        return plus + self.attention.mix(self.source(x, rows), self.template(x, rows), empty)
 
 
 class TemplatedTransformer(GuidedTransformer):

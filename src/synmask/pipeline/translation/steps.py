@@ -9,7 +9,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from synmask.pipeline.search import continuations, fused
-from synmask.pipeline.search.cached_attention import CachedSelfAttention, attended
+from synmask.pipeline.search.cached_attention import CachedSelfAttention, cached_attention
 from synmask.pipeline.search.fused import FusedLayer, fuses
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
@@ -34,7 +34,7 @@ class CrossAttention:
         """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
         attention, products = self.attention, self.products
         query, heads = products(x, attention.q_proj), attention.num_heads
-        context = attended(query, self.memory, heads, rows, bias=self.bias[rows])
+        context = cached_attention(query, self.memory, heads, rows, bias=self.bias[rows])
         return products(context, attention.out_proj, plus=plus)
 
 

@@ -19,14 +19,14 @@ from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.decode import best_templates, listed
-from synmask.pipeline.translation.inputs import encoded, hint_at_unknown
+from synmask.pipeline.translation.decode import best_templates, join_names
+from synmask.pipeline.translation.inputs import encode_lines, hint_at_unknown
 from synmask.pipeline.translation.model_file import load_model, load_template_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
     no_jars,
-    prepared,
-    restored,
+    prepare_lines,
+    restore_text,
     splitter_of,
     starts_program,
     tokens_of,
@@ -75,7 +75,7 @@ class Translator:
         torch.set_num_threads(threads)
         self.models, self.task, self.text = _ensemble(models)
         if self.task.parsed and parse is None:
-            needs = listed(self.task.parsed)
+            needs = join_names(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         self.splitter = splitter_of(self.text, self.text.source)
         self.templates = None
@@ -108,12 +108,12 @@ class Translator:
         Raises:
             UserError: a line is too long.
         """
-        plain, tokens, split, sentences = self.encoded(lines, first)
+        plain, tokens, split, sentences = self.encode(lines, first)
         hint_at_unknown(split, self.task.src_dict, first)
         syntax = None
         if self.task.parsed and sentences:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
-            syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
+            syntax = _annotate(self.text.source, cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
             predicted = best_templates(self.templates, split, self.settings)
@@ -121,22 +121,22 @@ class Translator:
         for start in range(0, len(sentences), batch):
             part = slice(start, start + batch)
             rows = [rows and rows[part] for rows in (syntax, templates)]
-            yield from self._translated(self.task.sources(sentences[part], *rows), nbest, scored)
+            yield from self._translate(self.task.sources(sentences[part], *rows), nbest, scored)
 
-    def encoded(
+    def encode(
         self, lines: list[str], first: int = 1
     ) -> tuple[list[str], list[str], list[str], list[torch.Tensor]]:
         """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
-        texts = prepared(lines, self.text, self.splitter, self.jars)
+        texts = prepare_lines(lines, self.text, self.splitter, self.jars)
         limit = min(model.encoder.max_positions() for model in self.models)
-        return *texts, encoded(texts[-1], limit, self.task.src_dict, first, self.name)
+        return *texts, encode_lines(texts[-1], limit, self.task.src_dict, first, self.name)
 
-    def _translated(self, sources: AnnotatedPairs, nbest: int, scored: bool) -> list[list[Candidate]]:
+    def _translate(self, sources: AnnotatedPairs, nbest: int, scored: bool) -> list[list[Candidate]]:
         candidates = [[Candidate("", 0.0 if scored else None)] for _ in range(len(sources))]
         for results in search_batches(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [hypothesis.tokens for hypothesis in hypotheses[:nbest]]
-                plain = restored(map(self.task.tgt_dict.string, ids), self.text)[1]
+                plain = restore_text(map(self.task.tgt_dict.string, ids), self.text)[1]
                 scores = [self._score(sources, number, tokens) if scored else None for tokens in ids]
                 candidates[number] = [*map(Candidate, plain, scores)]
         return candidates
@@ -184,7 +184,7 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
     return [model for model, *_ in loaded], task, text
 
 
-def _parsed(
+def _annotate(
     language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
 ) -> list[np.ndarray]:
     """The annotations of sentences from a parser that reads `cased` and returns trees over `tokens`."""

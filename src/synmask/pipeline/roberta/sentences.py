@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from synmask.options import NO_TOKEN
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
 from synmask.pipeline.record import check_model, run_beside, weights_of
-from synmask.pipeline.roberta.encoded import (
+from synmask.pipeline.roberta.examples import (
     Encoded,
     read_encoded,
     read_fitting,
@@ -27,7 +27,7 @@ from synmask.pipeline.training.schedules import Schedule, linear_decay
 from synmask.pipeline.training.stage import Stage
 
 
-def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
+def pad_words(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     """A guide's input from annotations (n, 4) of examples: "words" (B, n, 4), -1 at pads."""
     words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NO_TOKEN)}
@@ -38,7 +38,7 @@ class Sentences(FairseqDataset):
     """Examples as batches, padded on the right.
 
     Attributes:
-        syntax: annotations (T, 4) of the examples' tokens, added to `net_input` (`batched`).
+        syntax: annotations (T, 4) of the examples' tokens, added to `net_input` (`pad_words`).
         mask_rate: share of tokens, special ones excepted, replaced by `<mask>`. `net_input` then contains
             `masked` (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), the original
             tokens. Masking depends on seed, epoch and example only.
@@ -71,9 +71,9 @@ class Sentences(FairseqDataset):
         random = np.random.default_rng([self.seed, self.epoch, index])
         real = (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
         masked = draw_mask(random, len(tokens), self.mask_rate) & real
-        return example | {"masked": masked, "unmasked": tokens} | self.drawn(random, index, tokens, masked)
+        return example | {"masked": masked, "unmasked": tokens} | self.corrupt(random, index, tokens, masked)
 
-    def drawn(
+    def corrupt(
         self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
     ) -> dict[str, Any]:
         """The tokens of an example with `<mask>` in place of the `masked` ones."""
@@ -95,7 +95,7 @@ class Sentences(FairseqDataset):
         }
         if self.syntax is not None:
             rows = [self.encoded.part(self.syntax, sample["id"]) for sample in samples]
-            batch["net_input"]["annotations"] = batched(rows)
+            batch["net_input"]["annotations"] = pad_words(rows)
         if self.mask_rate:
             batch["net_input"]["masked"], batch["masked_target"] = collate_masked(samples, pad)
         return batch
@@ -148,7 +148,7 @@ class SentenceStage(Stage):
         syntax = map(syntax_file, self.parts) if self.reads_syntax else ()
         return [self.weights / "model.pt", *self.parts, *syntax]
 
-    def encoded(self, split: str) -> tuple[Encoded, np.ndarray | None]:
+    def load_part(self, split: str) -> tuple[Encoded, np.ndarray | None]:
         """The examples of "train" or "valid", and their annotations."""
         part = self.parts[split == "valid"]
         encoded = read_encoded(part)

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import guided, write_folder
+from synmask.pipeline.export.code import method_code, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.roberta.huggingface import FIXED, OFFSET, SPECIAL, TYPES, their_name
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.predict import read_tuned
+from synmask.pipeline.roberta.predict import load_finetuned
 from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges
@@ -40,10 +40,10 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     Raises:
         UserError: no such model, one that needs a parser, or other weights.
     """
-    model, settings, loaded, _ = read_tuned(path, weights)
+    model, settings, loaded, _ = load_finetuned(path, weights)
     model.scale_outputs(TASKS[settings.task].unit)  # transformers' users expect the task's own scores
     system, longest = settings.system, settings.training.max_tokens
-    keys, code = guided(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")
+    keys, code = method_code(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")
     files = {
         "config.json": json_text(_config(loaded, settings) | keys),
         "model.safetensors": packed(_state(model), {"format": "pt"}),
