@@ -1,5 +1,6 @@
 import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,9 +24,15 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
 
 
-def synmask(*words, **kwargs):
-    command = [sys.executable, "-m", "synmask.pipeline.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **kwargs)
+def synmask(*words):
+    """Call a verb in this process; the result holds `returncode`, `stdout` and `stderr`."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([*map(str, words)])
+        except SystemExit as end:
+            code = end.code or 0
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +112,10 @@ def test_version():
 def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
     (tmp_path / "gold").write_text("(S (ÜP (N a) (N b)) (V c))\n", encoding="utf-8")
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
-    kwargs = {"encoding": "utf-8", "env": os.environ | locale}
-    done = synmask("parseval", tmp_path / "gold", tmp_path / "gold", **kwargs)
+    command = [sys.executable, "-m", "synmask.pipeline.cli", "parseval", tmp_path / "gold", tmp_path / "gold"]
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=os.environ | locale, check=False
+    )
     assert re.search(r"^ÜP  ", done.stdout, re.M), done.stderr
 
 
