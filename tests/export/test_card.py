@@ -52,7 +52,7 @@ def test_a_card_has_the_numbers_of_its_run_and_of_its_system(tmp_path):
     bleu = [float(bleu_of_counts(2 * np.array([one, 3, 2, 1, 4, 3, 2, 1, 4, 4]))) for one in (4, 3, 2)]
     difference = bleu[0] - sum(bleu[1:]) / 2
     system = Guidance(guide="grammar", options={"bpe": "none"})
-    card = model_card(path / "average.pt", HEADER, system, "load()\n", ["Short."])
+    card = model_card(path / "average.pt", HEADER, system, "load()\n", ["Short."], {})
     _, head, body = card.split("---\n", 2)
     assert yaml.safe_load(head) == HEADER | {
         "library_name": "transformers",
@@ -76,7 +76,7 @@ def test_a_card_has_the_numbers_of_its_run_and_of_its_system(tmp_path):
 
 
 def test_a_model_without_a_run_has_a_card_without_numbers(tmp_path):
-    card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [])
+    card = model_card(tmp_path / "average.pt", HEADER, Guidance(), "load()\n", [], {})
     assert "# average\n\nSelf-attention is not guided by syntax." in card
     assert "no `scores.json` of this run was beside average.pt" in card
     assert "## Training" not in card
@@ -117,7 +117,7 @@ def test_a_card_has_its_words_without_docstrings(tmp_path):
     call = (
         "from pathlib import Path; from synmask.pipeline.guidance import Guidance; "
         "from synmask.pipeline.export.card import model_card; "
-        f"print(model_card(Path({str(tmp_path / 'a.pt')!r}), {{}}, Guidance(guide='grammar'), '', []))"
+        f"print(model_card(Path({str(tmp_path / 'a.pt')!r}), {{}}, Guidance(guide='grammar'), '', [], {{}}))"
     )
     done = subprocess.run([sys.executable, "-OO", "-c", call], capture_output=True, text=True, check=True)
     assert ast.get_docstring(ast.parse(Path(grammar.__file__).read_text())).splitlines()[0] in done.stdout

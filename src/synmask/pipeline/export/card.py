@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -35,7 +34,7 @@ def model_card(
     system: Any,
     usage: str,
     limits: Sequence[str],
-    origin: Mapping[str, Any] = MappingProxyType({}),
+    origin: Mapping[str, Any],
 ) -> str:
     """The card of the model in the file `path`.
 

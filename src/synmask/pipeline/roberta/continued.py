@@ -205,8 +205,7 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Run it again to continue where it stopped. On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with
-    75.
+    It is stopped and resumed as `train` is.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.

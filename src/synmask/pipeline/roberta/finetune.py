@@ -153,8 +153,7 @@ def finetune(
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Run it again to continue where it stopped. On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with
-    75.
+    It is stopped and resumed as `train` is.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.

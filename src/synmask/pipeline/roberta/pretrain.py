@@ -140,8 +140,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Run it again to continue where it stopped. On Ctrl-C, SIGTERM, SIGHUP or SIGXCPU, it saves and exits with
-    75.
+    It is stopped and resumed as `train` is.
 
     Args:
         data: Output of `pretraining-text`.

@@ -103,9 +103,6 @@ class Sentences(FairseqDataset):
     def num_tokens(self, index: int) -> int:
         return int(self.sizes[index])
 
-    def size(self, index: int) -> int:
-        return int(self.sizes[index])
-
     def ordered_indices(self) -> np.ndarray:
         return np.argsort(self.sizes, kind="stable") if self.order is None else self.order
 

@@ -20,6 +20,10 @@ def continues(dictionary: Dictionary) -> np.ndarray:
     return np.array([symbol.endswith("@@") for symbol in dictionary.symbols])
 
 
+def _sizes(sentences: Any) -> Any:
+    return sentences.sizes if hasattr(sentences, "sizes") else [len(sentence) for sentence in sentences]
+
+
 class AnnotatedPairs(LanguagePairDataset):
     """Sentence pairs whose batches contain what guides and objectives need.
 
@@ -29,38 +33,40 @@ class AnnotatedPairs(LanguagePairDataset):
     epoch and sentence, so a resumed training sees the same masks.
 
     Args:
-        needs: names of the annotations to supply. "bpe_labels" are computed from the tokens.
+        task: the `GuidedTranslation` with the dictionaries, the system, and the annotations that it needs
+            ("bpe_labels" are computed from the tokens).
+        source, target: ids with `</s>` of each sentence; target None: without translations.
         syntax: (n, 3) per sentence, if "heads" or "distances" are needed (`syntax.annotations`).
         templates: ids with `</s>` of each sentence's template, if "template" is needed; None: all empty.
-        without: share of templates that are left out, drawn like masks; these sentences are translated
-            without a template.
-        mixes: whether a model lets sentences of a batch affect each other; `inputs.batches` then separates
-            them.
-        mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
-            no source sentence.
+        training: replace source tokens (`</s>` included) by the mask symbol `<s>`, which occurs in no source
+            sentence, and leave templates out, both at the system's rates.
     """
 
     def __init__(
         self,
-        *args: Any,
-        needs: frozenset[str],
+        task: Any,
+        source: Sequence[torch.Tensor],
+        target: Sequence[torch.Tensor] | None = None,
         syntax: Sequence[np.ndarray] | None = None,
         templates: Sequence[torch.Tensor] | None = None,
-        without: float = 0.0,
-        mixes: bool = False,
-        mask_rate: float = 0.0,
-        seed: int = 1,
-        **kwargs: Any,
+        *,
+        training: bool = False,
     ) -> None:
-        super().__init__(*args, **kwargs)
-        self.needs = needs
-        self.syntax = syntax
-        self.templates = templates
-        self.without = without
-        self.mixes = mixes
-        self.mask_rate = mask_rate
-        self.seed = seed
-        self.epoch = 1
+        system = task.settings.system
+        super().__init__(
+            source,
+            _sizes(source),
+            task.src_dict,
+            target,
+            None if target is None else _sizes(target),
+            task.tgt_dict,
+            left_pad_source=system.left_pad_source,
+            shuffle=target is not None,
+        )
+        self.needs, self.mixes, self.seed, self.epoch = task.needs, task.mixes, task.seed, 1
+        self.syntax, self.templates = syntax, templates
+        self.mask_rate = system.mask_rate if training else 0.0
+        self.without = getattr(system.guide_options, "without", 0.0) if training else 0.0
         self.continues = continues(self.src_dict)
 
     def set_epoch(self, epoch: int) -> None:

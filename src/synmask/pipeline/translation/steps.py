@@ -44,8 +44,8 @@ class LayerSteps:
     def __init__(self, products: Products, layer: DecoderLayer, cross: Any) -> None:
         self.products, self.layer, self.cross = products, layer, cross
         attention = layer.self_attn
-        project = partial(self._project, layers=(attention.q_proj, attention.k_proj, attention.v_proj))
-        self.attention = CachedSelfAttention(project, attention.num_heads)
+        project = attention.q_proj, attention.k_proj, attention.v_proj
+        self.attention = CachedSelfAttention(lambda x: products(x, *project), attention.num_heads)
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
         """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
@@ -55,9 +55,6 @@ class LayerSteps:
         x = layer.encoder_attn_layer_norm(self.cross(x, paths.rows, plus=x))
         hidden = products(x, layer.fc1, relu=True)
         return layer.final_layer_norm(products(hidden, layer.fc2, plus=x))
-
-    def _project(self, x: Tensor, layers: tuple) -> Tensor:
-        return self.products(x, *layers)
 
 
 class DecoderSteps:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ class GuidedTranslation:
 
     Attributes:
         needs: names of the annotations that batches have.
-        mixes: whether sentences of a batch affect each other.
+        mixes: whether sentences of a batch affect each other; `inputs.batches` then separates them.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class GuidedTranslation:
             syntax = Annotations(data / f"syntax.{split}.{source}.npy", texts[0].sizes)
         if templates is not None:
             symbols = read_templates(templates, self.template_dictionary, len(texts[0]), {"seed": self.seed})
-        return self._pairs(*texts, syntax, symbols, training=split == "train")
+        return AnnotatedPairs(self, *texts, syntax, symbols, training=split == "train")
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -99,32 +98,7 @@ class GuidedTranslation:
             templates: ids with `</s>` of their templates, if the model reads them; None: all empty.
             references: their translations, (m,) ids with `</s>` each, for forced decoding.
         """
-        return self._pairs(sentences, references, syntax, templates, training=False)
-
-    def _pairs(
-        self, source: Any, target: Any, syntax: Any, templates: Any, *, training: bool
-    ) -> AnnotatedPairs:
-        def sizes(side: Any) -> Any:
-            return side.sizes if hasattr(side, "sizes") else [len(sentence) for sentence in side]
-
-        system = self.settings.system
-        return AnnotatedPairs(
-            source,
-            sizes(source),
-            self.src_dict,
-            target,
-            None if target is None else sizes(target),
-            self.tgt_dict,
-            left_pad_source=system.left_pad_source,
-            shuffle=target is not None,
-            needs=self.needs,
-            syntax=syntax,
-            templates=templates,
-            mixes=self.mixes,
-            without=getattr(system.guide_options, "without", 0.0) if training else 0.0,
-            mask_rate=system.mask_rate if training else 0.0,
-            seed=self.seed,
-        )
+        return AnnotatedPairs(self, sentences, references, syntax, templates)
 
 
 def transformer_config(settings: RunSettings) -> TransformerConfig:
