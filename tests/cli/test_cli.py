@@ -17,8 +17,9 @@ from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.runs import Run
 from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
-from synmask.pipeline.workflow.hours import of_jobs
+from synmask.pipeline.workflow.hours import of_trainings
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
@@ -303,12 +304,9 @@ def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
 def test_a_plan_and_a_dry_run_say_the_same_hours(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     output = plan(capsys, "multi30k-small").out
-    jobs = [
-        ("train", {"corpus": "multi30k-small", "source": "de", "target": "en", "system": system, "seed": "1"})
-        for system in ("transformer", "grammar")
-    ]
+    trainings = [Run("multi30k-small", "de", "en", system, 1) for system in ("transformer", "grammar")]
     config = load(read_all(project_files()))
-    assert of_jobs(config, jobs).removesuffix(": see synmask plan") in output
+    assert of_trainings(config, trainings).removesuffix(": see synmask plan") in output
 
 
 def test_a_plan_outside_a_checkout_says_where_to_go(capsys, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
 from synmask.pipeline.config.loading import load, project_files, read_all, set_in
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.workflow import nodes, slurm, terminal
 from synmask.pipeline.workflow.compat_slurm import _named
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
@@ -156,13 +157,13 @@ def test_a_training_on_several_nodes_has_a_worker_per_gpu(monkeypatch, tmp_path)
     assert f"--export=ALL,SYNMASK_LAUNCHER='{launcher}'" in command
     assert " --nodes=3 --ntasks=6 --cpus-per-task=4" in command
     assert slurm.amounts_of(training, Site())["GPU"] == 2  # on each node
-    assert jobs.uneven_gpus([("train", Wildcards(fromdict=run))]) == ""
+    assert jobs.uneven_gpus([Run(**run)]) == ""
     values["corpora"]["demo"]["training"]["batch"]["gpus"] = 2
-    uneven = Jobs(load(values)).uneven_gpus([("train", Wildcards(fromdict=run))] * 2)
+    uneven = Jobs(load(values)).uneven_gpus([Run(**run)] * 2)
     assert uneven.startswith("`corpora.demo.resources`: 6 GPUs cannot share an update of 2 batches evenly")
     values["benchmarks"]["nlu-demo"]["resources"]["gpus"] = 2
     tuned = {"benchmark": "nlu-demo", "task": "predicate", "system": "roberta", "seed": "1"}
-    assert Jobs(load(values)).uneven_gpus([("finetune", Wildcards(fromdict=tuned))]) == (
+    assert Jobs(load(values)).uneven_gpus([Tuning(**tuned)]) == (
         "`benchmarks.nlu-demo.resources`: fine-tuning uses one GPU of 2: ask for one"
     )
     values["corpora"]["demo"]["resources"] |= {"gpus": 1, "nodes": 1}

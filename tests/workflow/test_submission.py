@@ -6,10 +6,10 @@ import zipfile
 from itertools import cycle, islice
 
 import pytest
-from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.loading import load
 from synmask.pipeline.files import write_json, write_lines
+from synmask.pipeline.runs import Tuning
 from synmask.pipeline.tasks import SUBMISSION, TASKS
 from synmask.pipeline.workflow.jobs import Jobs
 
@@ -110,10 +110,10 @@ def trained(glue, small_roberta, small_tuned):
     for task, entry in glue.config["benchmarks"]["glue"]["tasks"].items():
 
         def tuned(path, seed, task=task):
-            run = Wildcards(fromdict={"benchmark": "glue", "task": task, "system": "roberta", "seed": seed})
+            run = {"benchmark": "glue", "task": task, "system": "roberta", "seed": seed}
             record = {"corpus": "glue", "task": str(task), "system": "roberta", "seed": seed}
             record |= {
-                "settings": json.loads(jobs(run).finetuning_settings()),
+                "settings": json.loads(jobs.settings(Tuning(**run))),
                 "start": {"weights": "roberta-base"},
             }
             small_tuned(path, task, weights, seed, record)

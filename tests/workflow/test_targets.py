@@ -237,7 +237,8 @@ def test_what_identifies_a_training_is_what_its_rule_gives_it(rule):
         1
     ]
     assert f'code=code("{kind.verb}"{"" if kind.guided else ", guided=False"})' in text
-    assert f"settings=lambda w: run(w).{kind.settings}()," in text
+    assert f'settings=settings("{rule}"),' in text
+    assert f'again=PLANNED.again("{rule}"),' in text
 
 
 def test_annotations_are_for_systems_that_read_them(jobs):

@@ -14,7 +14,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.tasks import GLUE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.runs import tuning_seeds
+from synmask.pipeline.runs import training as training_of, tuning_seeds
 from synmask.pipeline.workflow import compat_slurm, slurm, sources, terminal
 from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, for_attempt
 from synmask.pipeline.workflow.planned import Planned
@@ -88,6 +88,11 @@ def run(wildcards):
 
 def code(verb, **kwargs):
     return lambda w: run(w).code(verb, **kwargs)
+
+
+def settings(rule):
+    """The settings of a rule's trainings."""
+    return lambda w: JOBS.settings(training_of(rule, dict(w.items())))
 
 
 def resource(name):

@@ -55,7 +55,7 @@ rule finetune:
         keep_checkpoints=resource("keep_checkpoints"),
     params:
         code=code("finetune"),
-        settings=lambda w: run(w).finetuning_settings(),
+        settings=settings("finetune"),
         data=lambda wildcards, input: os.path.dirname(input.train),
         valid=lambda w: run(w).task.parts[0],
         weights=lambda w: run(w).weights_folder(),

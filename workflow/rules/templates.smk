@@ -44,7 +44,7 @@ use rule train as train_templates with:
         again=PLANNED.again("train_templates"),
     params:
         code=code("train", guided=False),
-        settings=lambda w: run(w).template_settings(),
+        settings=settings("train_templates"),
 
 
 use rule average as average_templates with:

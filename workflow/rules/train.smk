@@ -24,7 +24,7 @@ rule train:
         again=PLANNED.again("train"),
     params:
         code=code("train"),
-        settings=lambda w: run(w).run_settings(),
+        settings=settings("train"),
         keep=lambda w: run(w).kept(),
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=subpath(output[0], parent=True),

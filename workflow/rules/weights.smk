@@ -64,7 +64,7 @@ rule pretrain:
         again=PLANNED.again("pretrain"),
     params:
         code=code("pretrain"),
-        settings=lambda w: run(w).pretraining_settings(),
+        settings=settings("pretrain"),
         seed=lambda w: run(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=subpath(output[0], parent=True),
@@ -119,7 +119,7 @@ rule continue_pretraining:
         again=PLANNED.again("continue_pretraining"),
     params:
         code=code("continue-pretraining"),
-        settings=lambda w: run(w).pretraining_settings(),
+        settings=settings("continue_pretraining"),
         seed=lambda w: run(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         weights=lambda w: run(w).weights_folder(),

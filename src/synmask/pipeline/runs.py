@@ -31,14 +31,12 @@ class Training:
     Attributes:
         rule: the rule that trains.
         verb: the step that it calls.
-        settings: the method of `workflow.jobs.Jobs` that gives its settings.
         guided: whether the model has a guide.
         pattern: of its folder.
     """
 
     rule: ClassVar[str]
     verb: ClassVar[str]
-    settings: ClassVar[str]
     guided: ClassVar[bool] = True
     pattern: ClassVar[Folder]
 
@@ -64,7 +62,6 @@ class Run(Training):
     """A training for translation."""
 
     rule = verb = "train"
-    settings = "run_settings"
     pattern = RUN
     corpus: str
     source: str
@@ -81,7 +78,7 @@ class Run(Training):
 class Predictor(Run):
     """The training of the model that predicts a run's templates."""
 
-    rule, settings = "train_templates", "template_settings"
+    rule = "train_templates"
     guided = False
     pattern = PREDICTOR
 
@@ -91,7 +88,6 @@ class Tuning(Training):
     """A fine-tuning on a task. Those of all systems take as long."""
 
     rule = verb = "finetune"
-    settings = "finetuning_settings"
     pattern = TUNED
     benchmark: str
     task: str
@@ -107,7 +103,6 @@ class Pretraining(Training):
     """The training of a RoBERTa's weights."""
 
     rule = verb = "pretrain"
-    settings = "pretraining_settings"
     pattern = WEIGHTS
     weights: str
 

@@ -28,7 +28,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm
-from synmask.pipeline.workflow.jobs import Jobs, Values
+from synmask.pipeline.workflow.jobs import Jobs, entry_of
 from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import some
@@ -138,10 +138,10 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
     for partition in dict.fromkeys((site.partition, site.gpu_partition)):
         refusal = _sbatch(site, partition, "--test-only", "--wrap", "true")
         yield f"partition {partition}", f"{refusal}; change {slurm.FILE}" if refusal else ""
-    jobs = [(training.rule, Values(training.wildcards)) for training in trainings(config, targets)]
-    if todo := Jobs(config).uneven_gpus(jobs):
+    needed = trainings(config, targets)
+    if todo := Jobs(config).uneven_gpus(needed):
         yield "GPUs of trainings", todo
-    for entry in dict.fromkeys(Jobs(config)(wildcards).entry for _, wildcards in jobs):
+    for entry in dict.fromkeys(entry_of(training.wildcards) for training in needed):
         resources = config.resources_of(*entry)
         request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
         partition = site.gpu_partition if resources.gpus else site.partition

@@ -30,7 +30,7 @@ from synmask.pipeline.text.clean import clean, dropped, to_keep_more
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
-from synmask.pipeline.workflow.jobs import Jobs, Values
+from synmask.pipeline.workflow.jobs import Jobs, entry_of
 from synmask.pipeline.workflow.targets import Targets
 
 BYTES = 4  # per parameter
@@ -66,8 +66,7 @@ def plan(
     rows = lines(rows_of(config, targets), gpus)
     for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)
-    jobs = ((training.rule, Values(training.wildcards)) for training in trainings(config, targets))
-    if message := Jobs(config).uneven_gpus(jobs):
+    if message := Jobs(config).uneven_gpus(trainings(config, targets)):
         print(f"WARNING    {message}")
     if message := half_done_trainings(config, targets):
         print(f"half done  {message}")
@@ -97,7 +96,7 @@ def rows_of(config: Config, targets: Iterable[str], results: Path = Path("result
 
 def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
     first, work = jobs[0], clock.work(jobs[0])
-    resources, models = config.resources_of(*Jobs(config)(Values(first.wildcards)).entry), BEST
+    resources, models = config.resources_of(*entry_of(first.wildcards)), BEST
     if isinstance(first, Run):
         models = max(config.training_of(first.corpus, first.system).kept, BEST)
     size = work.parameters * BYTES
@@ -118,8 +117,8 @@ def half_done_trainings(config: Config, targets: Iterable[str], results: Path = 
     """Trainings of the targets that other code has half done, in one line."""
     jobs = Jobs(config)
     begun = (
-        (results / below_results(job.folder), partial(jobs(Values(job.wildcards)).stamp, job.rule))
-        for job in trainings(config, targets)
+        (results / below_results(training.folder), partial(jobs.stamp, training))
+        for training in trainings(config, targets)
     )
     return half_done.line(begun, config.any_code)
 

@@ -1,7 +1,7 @@
 """The hours of trainings: those of like ones that ran here, else from the speeds of two machines."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -16,7 +16,7 @@ from synmask.pipeline.config.sections import Model
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
-from synmask.pipeline.runs import TRAININGS, Pretraining, Run, Training, Tuning, training
+from synmask.pipeline.runs import Pretraining, Run, Training, Tuning
 from synmask.pipeline.workflow.terminal import duration
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
@@ -148,10 +148,9 @@ def _subwords_in(paths: Iterable[str]) -> float | None:
     return size and size[1] / REFERENCE["bytes"]
 
 
-def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """`total` of a dry run's jobs, given as rule and wildcards; `synmask plan` says the same."""
-    clock = Clock(config)
-    words = total(clock.hours(training(*job)) for job in jobs if job[0] in TRAININGS)
+def of_trainings(config: Config, trainings: Iterable[Training]) -> str:
+    """`total` of a dry run's trainings; `synmask plan` says the same."""
+    words = total(map(Clock(config).hours, trainings))
     return words and f"{words}: see synmask plan"
 
 

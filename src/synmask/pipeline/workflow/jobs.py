@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from synmask.pipeline.config.sections import Corpus, System
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import PAIR, RESULTS, TASK, WEIGHTS, filled
-from synmask.pipeline.runs import TRAININGS, of_submission
+from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.sources import Modules, contents, digest, digest_of_file
@@ -51,6 +51,11 @@ BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
+def entry_of(wildcards: Wildcards | Mapping[str, str]) -> tuple[str, str]:
+    """Section and name of the entry that says what a training, and the steps after it, request."""
+    return next((section, name) for key, section in SECTIONS.items() if (name := wildcards.get(key)))
+
+
 def for_attempt(amount: int, attempt: int) -> int:
     """Memory or minutes of an attempt: a job that failed may have had too little."""
     return amount * min(max(attempt, 1), MOST_TIMES)
@@ -83,10 +88,43 @@ class Jobs:
     def __call__(self, wildcards: Wildcards) -> "Job":
         return Job(self, wildcards)
 
-    def uneven_gpus(self, trainings: Iterable[tuple[str, Wildcards]]) -> str:
-        """One line on GPUs that trainings, given as rule and wildcards, would not use; empty without such."""
-        lines = (self(wildcards).uneven_gpus(rule) for rule, wildcards in trainings)
-        return "; ".join(dict.fromkeys(filter(None, lines)))
+    def settings(self, training: Training) -> str:
+        """All that a training depends on besides its data and seed, as JSON."""
+        match training:
+            case Predictor(corpus, source, target, system):
+                return as_json(self.template_settings(corpus, f"{source}-{target}", system))
+            case Run(corpus, source, target, system):
+                return as_json(self.run_settings(corpus, f"{source}-{target}", system))
+            case Tuning(benchmark, task, system):
+                return as_json(self.nlu_settings(benchmark, task, system))
+            case Pretraining():
+                entry = self(Values(training.wildcards)).pretraining
+                return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
+
+    def stamp(self, training: Training) -> Stamp:
+        """The stamp of a training, without the data, which may not exist yet."""
+        job = self(Values(training.wildcards))
+        seed = job.pretraining.seed if isinstance(training, Pretraining) else training.seed
+        code = job.code(training.verb, guided=training.guided)
+        return {"settings": json.loads(self.settings(training)), "seed": seed, "code": code}
+
+    def uneven_gpus(self, trainings: Iterable[Training]) -> str:
+        """One line on GPUs that trainings would not use; empty if they use all."""
+        return "; ".join(dict.fromkeys(filter(None, map(self._uneven_gpus, trainings))))
+
+    def _uneven_gpus(self, training: Training) -> str:
+        if (gpus := self(Values(training.wildcards)).gpus()) < 2:
+            return ""
+        key = ".".join(self.config.resources_key(*entry_of(training.wildcards)))
+        batch = json.loads(self.settings(training))["training"].get("batch")
+        if batch is None:
+            return f"`{key}`: fine-tuning uses one GPU of {gpus}: ask for one"
+        if (batches := batch["gpus"] * batch["updates"]) % gpus == 0:
+            return ""
+        return (
+            f"`{key}`: {gpus} GPUs cannot share an update of {batches} batches evenly, so some stay unused: "
+            "ask for fewer, or raise training.batch.gpus (and lower updates or tokens there)"
+        )
 
 
 class Job:
@@ -162,14 +200,9 @@ class Job:
         experiment = self.wildcards.get("experiment")
         return self.config.plain_experiments[experiment].systems if experiment else []
 
-    @property
-    def entry(self) -> tuple[str, str]:
-        """Section and name of the entry that says what a training, and the steps after it, request."""
-        return next((section, name) for key, section in SECTIONS.items() if (name := self.wildcards.get(key)))
-
     def resource(self, name: str) -> int:
         """One of the resources that this entry says."""
-        return int(getattr(self.config.resources_of(*self.entry), name))
+        return int(getattr(self.config.resources_of(*entry_of(self.wildcards)), name))
 
     def gpus(self) -> int:
         """The GPUs of a training on all its nodes."""
@@ -185,21 +218,6 @@ class Job:
         mpi = f"srun --nodes={nodes} --ntasks={self.gpus()} --gpus-per-task=1 --kill-on-bad-exit=1"
         mpi += f" --cpus-per-task={self.resource('threads')}"
         return {"nodes": nodes, "tasks": self.gpus(), "tasks_per_gpu": 0, "mpi": mpi}
-
-    def uneven_gpus(self, rule: str) -> str:
-        """One line on GPUs of a training that cannot share an update evenly; empty if all can."""
-        if (gpus := self.gpus()) < 2:
-            return ""
-        key = ".".join(self.config.resources_key(*self.entry))
-        batch = json.loads(getattr(self, TRAININGS[rule].settings)())["training"].get("batch")
-        if batch is None:
-            return f"`{key}`: fine-tuning uses one GPU of {gpus}: ask for one"
-        if (batches := batch["gpus"] * batch["updates"]) % gpus == 0:
-            return ""
-        return (
-            f"`{key}`: {gpus} GPUs cannot share an update of {batches} batches evenly, so some stay unused: "
-            "ask for fewer, or raise training.batch.gpus (and lower updates or tokens there)"
-        )
 
     def preparing_minutes(self, rule: str) -> int:
         """Minutes of a step that prepares text, by the number of pairs of its corpus."""
@@ -318,21 +336,6 @@ class Job:
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return files if guide.reads and (training or not guide.parses_itself) else []
 
-    def run_settings(self) -> str:
-        """All that a training depends on besides its data and seed, as JSON."""
-        return as_json(self.jobs.run_settings(*_run_of(self.wildcards)))
-
-    def stamp(self, rule: str) -> Stamp:
-        """The stamp of a job's training, without the data, which may not exist yet."""
-        kind = TRAININGS[rule]
-        seed = self.wildcards.get("seed") or self.pretraining.seed
-        settings = json.loads(getattr(self, kind.settings)())
-        return {
-            "settings": settings,
-            "seed": int(seed),
-            "code": self.code(kind.verb, guided=kind.guided),
-        }
-
     def kept(self) -> int:
         """Number of epochs whose models make up the final one."""
         return self.jobs.training_of(self.wildcards.corpus, self.wildcards.system).kept
@@ -355,10 +358,8 @@ class Job:
 
     def template_cut(self) -> str:
         """How trees are cut to templates, as JSON."""
-        return as_json(self.config.template_cut(*_run_of(self.wildcards)))
-
-    def template_settings(self) -> str:
-        return as_json(self.jobs.template_settings(*_run_of(self.wildcards)))
+        direction = f"{self.wildcards.source}-{self.wildcards.target}"
+        return as_json(self.config.template_cut(self.wildcards.corpus, direction, self.wildcards.system))
 
     # ---- language understanding ----------------------------------------------------------------------------
 
@@ -366,9 +367,6 @@ class Job:
     def pretraining(self) -> Pretrain | Continued:
         entry = self.config.weights[self.wildcards.weights]
         return entry.pretrain or entry.continued
-
-    def pretraining_settings(self) -> str:
-        return as_json(_settings(self.pretraining))
 
     def pretraining_text(self, split: str) -> list[str]:
         """The text of a pre-training."""
@@ -464,21 +462,7 @@ class Job:
         names = [self.task.parts[0] if part == "valid" else part for part in parts]
         return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide.reads else []
 
-    def finetuning_settings(self) -> str:
-        names = self.wildcards
-        return as_json(self.jobs.nlu_settings(names.benchmark, names.task, names.system))
-
 
 def _files_of(parses: Iterable[str]) -> list[str]:
     """The files of parsed sentences with these prefixes."""
     return [plain_or_packed(f"{prefix}.{kind}") for prefix in parses for kind in PARSES]
-
-
-def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
-    """Corpus, direction and system."""
-    return wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-
-
-def _settings(entry: Pretrain | Continued) -> dict[str, Any]:
-    """All that a pre-training depends on besides its data and seed."""
-    return entry.model_dump(mode="json", include={"model", "training", "losses"})

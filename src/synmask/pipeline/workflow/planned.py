@@ -10,9 +10,9 @@ from typing import Any
 from synmask.pipeline.config.base import Fault
 from synmask.pipeline.config.loading import set_in, user_error
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.runs import TRAININGS, training
+from synmask.pipeline.runs import TRAININGS, Training, training
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, slurm
-from synmask.pipeline.workflow.jobs import Jobs, Wildcards
+from synmask.pipeline.workflow.jobs import Jobs, Wildcards, entry_of
 from synmask.pipeline.workflow.targets import licensed
 from synmask.pipeline.workflow.terminal import count_of_jobs
 
@@ -61,9 +61,8 @@ class Planned:
     def expected_work(self, counts: Mapping[str, int]) -> Iterator[str]:
         """The lines on the jobs to be run: their number, trainings, hours."""
         yield count_of_jobs(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
-        jobs = ((job.rule.name, job.wildcards_dict) for job in self._to_run())
         try:
-            line = hours.of_jobs(self.config, jobs)
+            line = hours.of_trainings(self.config, self._trainings())
         except UserError as error:
             line = f"hours unknown: {error}"
         if line:
@@ -80,19 +79,20 @@ class Planned:
         jobs = self.workflow.dag.needrun_jobs(exclude_finished=False)
         return [job for job in jobs if not rules or job.rule.name in rules]
 
+    def _trainings(self) -> list[Training]:
+        return [training(job.rule.name, job.wildcards_dict) for job in self._to_run(*TRAININGS)]
+
     def half_done(self) -> str:
         """Trainings that other code has half done, in one line."""
-        trainings = self._to_run(*TRAININGS)
-        return half_done.line(map(self._begun, trainings), self.config.any_code)
+        return half_done.line(map(self._begun, self._trainings()), self.config.any_code)
 
-    def _begun(self, job: Any) -> tuple[Path, Callable[[], Any]]:
+    def _begun(self, training: Training) -> tuple[Path, Callable[[], Any]]:
         """The folder of a training, and its stamp once it is asked for."""
-        return Path(job.output[0]).parent, partial(self.jobs(job.wildcards).stamp, job.rule.name)
+        return Path(training.folder), partial(self.jobs.stamp, training)
 
     def uneven_gpus(self) -> str:
         """Trainings whose GPUs cannot share an update evenly, in one line."""
-        trainings = self._to_run(*TRAININGS)
-        return self.jobs.uneven_gpus((job.rule.name, job.wildcards) for job in trainings)
+        return self.jobs.uneven_gpus(self._trainings())
 
     def check_nodes(self) -> None:
         """Stop before a training on several nodes that cannot start."""
@@ -115,7 +115,9 @@ class Planned:
 
     def _next_epoch(self, job: Any) -> int | None:
         """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
-        return half_done.next_epoch(*self._begun(job)) if job.rule.name in TRAININGS else None
+        if job.rule.name not in TRAININGS:
+            return None
+        return half_done.next_epoch(*self._begun(training(job.rule.name, job.wildcards_dict)))
 
     def unrecorded(self) -> str:
         """Finished jobs without a record, in one line."""
@@ -123,7 +125,7 @@ class Planned:
 
     def is_set_in(self, wildcards: Wildcards, name: str) -> str:
         """The key of a job's resource, and the file that sets it."""
-        return set_in((*self.config.resources_key(*self.jobs(wildcards).entry), name), self.values)
+        return set_in((*self.config.resources_key(*entry_of(wildcards)), name), self.values)
 
     def again(self, rule: str) -> Callable[[Wildcards], int]:
         """1 for a training that the user forces: by its rule, by one of its files, or with everything."""
