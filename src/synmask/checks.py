@@ -61,11 +61,11 @@ def check_annotations(annotations: Any, options: GuideOptions, tokens: torch.Siz
 
 def check_annotation(name: str, value: Any, tokens: torch.Size) -> None:
     """Raise ValueError unless the annotation is of integers and fits (B, n) = tokens."""
-    wanted = (*tokens, *ANNOTATIONS.get(name, ()))
+    expected = (*tokens, *ANNOTATIONS.get(name, ()))
     if not isinstance(value, Tensor):
-        raise ValueError(f"{name} must be a tensor {wanted}, not {type(value).__name__}")
-    if name in ANNOTATIONS and (value.shape != wanted or value.is_floating_point()):
-        raise ValueError(f"{name} must be {wanted}, of integers, not {_seen(value)}")
+        raise ValueError(f"{name} must be a tensor {expected}, not {type(value).__name__}")
+    if name in ANNOTATIONS and (value.shape != expected or value.is_floating_point()):
+        raise ValueError(f"{name} must be {expected}, of integers, not {_seen(value)}")
     if name == "bpe_labels" and readable(value) and len(wrong := value[(value < 0) | (value > 2)]):
         raise ValueError(f"bpe_labels must be 0 (whole word), 2 (piece) or 1 (pad), not {int(wrong[0])}")
 

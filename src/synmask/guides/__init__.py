@@ -90,9 +90,9 @@ class Guide(nn.Module, ABC):
     def __init__(self, options: GuideOptions, shape: Shape) -> None:
         super().__init__()
         require_options(self, options)
-        for key, there in (("heads", shape.heads), ("layers", shape.layers)):
-            if (guided := getattr(options, key, None) or 0) > there:
-                raise ValueError(f"{key} must be at most {there}, which the encoder has, not {guided}")
+        for key, size in (("heads", shape.heads), ("layers", shape.layers)):
+            if (guided := getattr(options, key, None) or 0) > size:
+                raise ValueError(f"{key} must be at most {size}, which the encoder has, not {guided}")
         self.options = options
         self.shape = shape
 

@@ -22,7 +22,7 @@ from synmask.pipeline.gpus import lease
 T = TypeVar("T")
 
 
-def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
+def _from_json(type_: Any, tokens: Sequence[Token]) -> Any:
     """Read a JSON text and check its value.
 
     Raises:
@@ -33,7 +33,7 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return TypeAdapter(type_).validate_python(values)
     except ValidationError as error:
         raise ValueError(first_fault(error, values).line) from None
 
@@ -114,12 +114,12 @@ def on_gpus(function: Callable[..., T]) -> Callable[..., T]:
     """Add the option `gpus` to a verb: the number of GPUs that it leases (`gpus.lease`)."""
 
     @wraps(function)
-    def leasing(*, gpus: int = 0, **given: Any) -> T:
+    def leasing(*, gpus: int = 0, **kwargs: Any) -> T:
         with lease(gpus):
-            return function(**given)
+            return function(**kwargs)
 
-    shown = inspect.signature(function)
+    signature = inspect.signature(function)
     option = inspect.Parameter("gpus", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Gpus)
-    leasing.__signature__ = shown.replace(parameters=[*shown.parameters.values(), option])
+    leasing.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])
     leasing.__annotations__ = function.__annotations__ | {"gpus": Gpus}
     return leasing

@@ -200,10 +200,10 @@ def check_regular(path: str | Path) -> None:
 def endless(path: str | Path) -> bool:
     """Whether it is a device that can be read for ever: /dev/zero, /dev/random, /dev/urandom."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):  # no such file; no file's name
         return False
-    return stat.S_ISCHR(found.st_mode) and (os.major(found.st_rdev), os.minor(found.st_rdev)) in ENDLESS
+    return stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in ENDLESS
 
 
 @contextmanager

@@ -70,9 +70,9 @@ def _done_at(error: OSError) -> str:
     """The operation in which the system raised an error without a file name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):
-        for name, what in ACTIONS.items():
+        for name, action in ACTIONS.items():
             if module == name or module.startswith(f"{name}."):
-                return what
+                return action
     ours = [module for module in places if module.startswith("synmask.")]
     return f"reading or writing in {ours[-1]}" if ours else "reading or writing"
 

@@ -78,8 +78,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
-        what = f"not UTF-8 ({error.reason}); convert the file first"
-        raise UserError(f"{path}, line {number}: {what}") from None
+        fault = f"not UTF-8 ({error.reason}); convert the file first"
+        raise UserError(f"{path}, line {number}: {fault}") from None
 
 
 def line_key(text: str) -> str:
@@ -207,8 +207,8 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
         raise UserError(f"{path}: no such file; {advice}") from None
     except ValueError as error:
         raise UserError(f"{path}: not a table ({error}); {advice}") from None
-    if lacking := [column for column in columns if column not in rows]:
-        raise UserError(f"{path}: no column {', '.join(lacking)}; {advice}")
+    if missing := [column for column in columns if column not in rows]:
+        raise UserError(f"{path}: no column {', '.join(missing)}; {advice}")
     return rows
 
 

@@ -31,14 +31,14 @@ def visible() -> list[str]:
     if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
         return _numbers()
     entries = [entry.strip() for entry in chosen.split(",")]
-    kind = next((kind for kind in ("GPU-", "MIG-") if chosen.startswith(kind)), None)
-    if kind:
-        known = takewhile(lambda entry: entry.startswith(kind), entries)
+    prefix = next((prefix for prefix in ("GPU-", "MIG-") if chosen.startswith(prefix)), None)
+    if prefix:
+        known = takewhile(lambda entry: entry.startswith(prefix), entries)
     else:
-        there = _numbers()
+        existing = _numbers()
         numbers = (re.match(r"\+?(\d+)", entry) for entry in entries)
         known = (str(int(number[1])) for number in takewhile(bool, numbers))
-        known = takewhile(lambda number: not there or number in there, known)
+        known = takewhile(lambda number: not existing or number in existing, known)
     gpus = [*known]
     return gpus if len({*gpus}) == len(gpus) else []
 

@@ -40,8 +40,8 @@ def valid(code: str) -> bool:
     """Whether `code` names a language."""
     if code in PLAIN:
         return True
-    found = _tag(code)
-    return found.is_valid() and found.language not in NO_LANGUAGES
+    tag = _tag(code)
+    return tag.is_valid() and tag.language not in NO_LANGUAGES
 
 
 def known_as(code: str, known: Iterable[str]) -> str | None:
@@ -49,8 +49,9 @@ def known_as(code: str, known: Iterable[str]) -> str | None:
     known = list(known)
     if code in known:
         return code
-    meant = (_tag(code).language, _tag(code).prefer_macrolanguage().language)
-    return next((other for one in meant for other in known if _tag(other).language == one), None)
+    languages = _tag(code).language, _tag(code).prefer_macrolanguage().language
+    same = (other for language in languages for other in known if _tag(other).language == language)
+    return next(same, None)
 
 
 def shortest(code: str) -> str:

@@ -30,13 +30,13 @@ INSTRUCTIONS = {  # from the widest
 
 def versions() -> dict[str, str]:
     """The versions of Python and of every package that can change a result."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            installed[package] = "unknown"
+    return installed
 
 
 def processor() -> str:
@@ -104,7 +104,7 @@ def commit() -> str:
             why = "git is not installed"
         except subprocess.CalledProcessError as error:
             message = error.stderr.partition("\n")[0]
-            why = next((meant for words, meant in GIT_REFUSALS.items() if words in message), message[:100])
+            why = next((reason for words, reason in GIT_REFUSALS.items() if words in message), message[:100])
     return f"unknown ({why})" if known.startswith("$Format") else known[:12]
 
 

@@ -73,14 +73,14 @@ class Published(Section):
             if paper not in self.papers:
                 raise ValueError(f"no paper {paper!r} among the papers")
         seen = set()
-        for result, system in ((one, system) for one in self.results for system, *_ in one.rows()):
+        for result, (system, _, _) in ((each, row) for each in self.results for row in each.rows()):
             if system not in self.systems:
                 raise ValueError(f"no system {system!r} among the systems")
             for column in result.columns:
                 key = (result.corpus, column, result.metric, system)
                 if key in seen:
-                    what = f"{result.metric} on {result.corpus} {column}"
-                    raise ValueError(f"{system}: {what} is given twice")
+                    place = f"{result.metric} on {result.corpus} {column}"
+                    raise ValueError(f"{system}: {place} is given twice")
                 seen.add(key)
         return self
 
@@ -102,12 +102,12 @@ class Published(Section):
 
     def notes(self, shown: Collection[tuple[str, str, str]]) -> list[str]:
         """Notes on the numbers that are `shown`, each given as (corpus, metric, system)."""
-        found = (
+        notes = (
             result.note
             for result in self.results
             if any((result.corpus, result.metric, system) in shown for system, _, _ in result.rows())
         )
-        return [note for note in dict.fromkeys(found) if note]
+        return [note for note in dict.fromkeys(notes) if note]
 
     def cite(self, paper: str) -> str:
         """A short citation: authors and year."""

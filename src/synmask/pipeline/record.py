@@ -143,10 +143,10 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Run) -> None:
     if not isinstance(recorded, Mapping):
         raise UserError(f"{path}: names no run (made by hand, or by an older version); {advice}")
     for part in (part for part in IDENTITY if part in run and recorded.get(part) != run[part]):
-        there, here = recorded.get(part), run[part]
-        if isinstance(there, Mapping) and isinstance(here, Mapping):
-            there, here = first_difference(there, here)
-        raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
+        other, own = recorded.get(part), run[part]
+        if isinstance(other, Mapping) and isinstance(own, Mapping):
+            other, own = first_difference(other, own)
+        raise UserError(f"{path}: of another run ({part} {other}, here {own}); {advice}")
 
 
 def check_training(path: Path, training: str | None, other: Path, its: str | None) -> None:
@@ -164,12 +164,12 @@ def check_start(folder: Path, saved: Mapping[str, Any], start: Run) -> None:
         check_owner(folder / "model.pt", saved, start)
 
 
-def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
+def first_difference(value: Any, other: Any, path: str = "") -> tuple[str, str]:
     """The first setting with different values, as "training.lr: 0.1" and "training.lr: 0.2"."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
-        return first_difference(one.get(key), other.get(key), f"{path}.{key}")
-    return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        key = next(key for key in sorted({*value, *other}) if value.get(key) != other.get(key))
+        return first_difference(value.get(key), other.get(key), f"{path}.{key}")
+    return f"{path[1:]}: {value}", f"{path[1:]}: {other}"
 
 
 # ---- other files -------------------------------------------------------------------------------------------

@@ -26,9 +26,9 @@ class RunSettings(Section):
 
     @model_validator(mode="after")
     def _guides_what_is_there(self) -> "RunSettings":
-        for name, there in (("heads", self.model.heads), ("layers", self.model.encoder_layers)):
-            if (guided := getattr(self.system.guide_options, name, None) or 0) > there:
-                raise ValueError(f"guides {guided} {name}, the model has {there}")
+        for name, size in (("heads", self.model.heads), ("layers", self.model.encoder_layers)):
+            if (guided := getattr(self.system.guide_options, name, None) or 0) > size:
+                raise ValueError(f"guides {guided} {name}, the model has {size}")
         return self
 
     def plain(self, **kwargs: Any) -> dict[str, Any]:

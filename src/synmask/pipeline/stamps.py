@@ -76,7 +76,7 @@ def of_run(run: Path) -> list[Training]:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
         return []
-    folders = [root / one for one in names if (root / one).is_dir()]
+    folders = [root / name for name in names if (root / name).is_dir()]
     if "stamp.json" in names:
         folders.append(root)
     return [Training(folder, _stamp(folder / "stamp.json")) for folder in folders]

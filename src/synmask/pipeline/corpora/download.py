@@ -152,8 +152,8 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
 
 
 def _copy(source: Path, part: BinaryIO) -> None:
-    for path, there in ((source.parent, source.parent.is_dir()), (source, source.is_file())):
-        if not there:
+    for path, exists in ((source.parent, source.parent.is_dir()), (source, source.is_file())):
+        if not exists:
             raise _Refused(f"{path}: no such {'file' if path == source else 'folder'}")
     part.truncate(0)
     with open(source, "rb") as whole:

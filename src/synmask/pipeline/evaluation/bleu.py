@@ -54,13 +54,13 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
 
 def sacrebleu_code(language: str) -> str:
     """sacreBLEU's code of a language that has a tokeniser of its own: zho, yue → zh."""
-    if found := languages.known_as(language, ("zh", "ja", "ko")):
-        return found
+    if code := languages.known_as(language, ("zh", "ja", "ko")):
+        return code
     if (script := languages.script(language)) in languages.HAN:
         return "zh"
     if script in languages.WITHOUT_SPACES:
-        what = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
-        languages.note(f"{languages.named(language)}: {what}")
+        fault = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
+        languages.note(f"{languages.named(language)}: {fault}")
     return languages.shortest(language)
 
 
@@ -103,16 +103,16 @@ def read_texts(*paths: str | Path) -> list[list[str]]:
     if not any(line.strip() for line in texts[1]):
         raise UserError(f"{paths[1]}: only blank lines; give the reference translations")
     if count := sum(map(_differ_in_form, texts[0], texts[1])):
-        what = f"{count:,} lines have words in another Unicode form, which count as other words"
-        languages.note(f"{paths[0]}, {paths[1]}: {what}; write both in NFC (uconv -x nfc)")
+        fault = f"{count:,} lines have words in another Unicode form, which count as other words"
+        languages.note(f"{paths[0]}, {paths[1]}: {fault}; write both in NFC (uconv -x nfc)")
     return texts
 
 
-def _differ_in_form(one: str, other: str) -> bool:
+def _differ_in_form(line: str, other: str) -> bool:
     """Whether lines share words by Unicode's normal form only: "Tür" with two code points for ü, or one."""
-    if one.isascii() or other.isascii():
+    if line.isascii() or other.isascii():
         return False
-    words, others = ({*line.split()} for line in (one, other))
+    words, others = ({*text.split()} for text in (line, other))
     formed = {normalize("NFC", word) for word in others - words}
     return any(normalize("NFC", word) in formed for word in words - others)
 

@@ -130,9 +130,9 @@ def _function(name: str) -> Callable[..., Any]:
         raise UserError(f"{name}: {error}") from None
     with _in_one_line(name):
         loaded = import_module(module)
-    if not callable(found := getattr(loaded, function, None)):
+    if not callable(loaded := getattr(loaded, function, None)):
         raise UserError(f"{name}: {module} has no function {function!r}")
-    return found
+    return loaded
 
 
 @contextmanager

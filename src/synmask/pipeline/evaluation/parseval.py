@@ -182,9 +182,9 @@ class _Matches:
 
     def __init__(self, corpus: CorpusSpans, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
         keys, own_times = corpus.distinct(spans)
-        _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
+        _, in_gold, in_tree = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
         self.hits = np.zeros_like(times)
-        self.hits[expected] = np.minimum(times[expected], own_times[found])
+        self.hits[in_gold] = np.minimum(times[in_gold], own_times[in_tree])
         self.matched = corpus.per_sentence(gold, self.hits)
         self.predicted = corpus.per_sentence(keys, own_times) + corpus.unmatched * corpus.scored
 

@@ -151,17 +151,17 @@ def words(corpus: ParsedCorpus) -> CorpusSpans:
     def among_counted(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The spans in words that count, and which of `spans` have such a word."""
         spans = position[spans]
-        some = spans[:, 0] < spans[:, 1]
-        return spans[some], some
+        nonempty = spans[:, 0] < spans[:, 1]
+        return spans[nonempty], nonempty
 
-    spans, some = among_counted(corpus.spans)
+    spans, nonempty = among_counted(corpus.spans)
     if corpus.predicted is not None:
         induced, _ = among_counted(corpus.predicted)
     else:
         slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
         induced = spans_of_forest(slots)
     keep, (oracle, _) = np.ones(len(counted), dtype=bool), among_counted(corpus.binary)
-    return CorpusSpans(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[some])
+    return CorpusSpans(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[nonempty])
 
 
 def evalb(corpus: ParsedCorpus) -> CorpusSpans:
@@ -227,7 +227,7 @@ def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
         for start, end in pairwise(sorted({0, *ends, len(words)})):
             kept = [place for place in range(start, end) if "&" not in words[place]]
             if len(kept) > 1:
-                splits = {one: max(distances[one:other]) for one, other in pairwise(kept)}
+                splits = {place: max(distances[place:following]) for place, following in pairwise(kept)}
                 slots += [splits.get(place, INSIDE_WORD) for place in range(start, end - 1)]
             slots.append(BETWEEN_PARTS)
         slots[-1:] = [BEFORE_END]

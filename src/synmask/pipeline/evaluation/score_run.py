@@ -53,7 +53,7 @@ def score_run(
         hypothesis = run / f"hypothesis.{split}"
         texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         plain, tokenised = texts[:2], texts[2:]
-        files = [Path(f"{hypothesis}.{kind}") for kind in ("txt", "tok", "forced.csv")]
+        files = [Path(f"{hypothesis}.{suffix}") for suffix in ("txt", "tok", "forced.csv")]
         cost = {"decoding": None} | read_record(Path(f"{hypothesis}.json"), files, record)
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}

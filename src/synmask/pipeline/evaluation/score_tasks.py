@@ -63,8 +63,8 @@ def nlu_baselines(
     known = read_task(task, train)
     examples = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
     scores = {
-        "majority": {part: majority(task, known.labels, one.labels) for part, one in examples.items()},
-        "bag-of-words": {part: bag_of_words(task, known, one) for part, one in examples.items()},
+        "majority": {part: majority(task, known.labels, dev.labels) for part, dev in examples.items()},
+        "bag-of-words": {part: bag_of_words(task, known, dev) for part, dev in examples.items()},
     }
     write_json(output, {"corpus": corpus, "task": task, "scores": scores} | made())
 

@@ -108,8 +108,8 @@ def read_sentences(path: Path) -> "pd.DataFrame":
     Raises:
         UserError: no such file, or of another kind.
     """
-    kinds = dict.fromkeys([*COUNTS, *TOKENISED, "tokens"], np.int64) | {"log_probability": np.float64}
-    rows = read_csv(path, COUNTS, "decode and score this run again", dtype=kinds, keep_default_na=False)
+    dtypes = dict.fromkeys([*COUNTS, *TOKENISED, "tokens"], np.int64) | {"log_probability": np.float64}
+    rows = read_csv(path, COUNTS, "decode and score this run again", dtype=dtypes, keep_default_na=False)
     if rows.empty:
         raise UserError(f"{path}: no sentence in it; decode and score this run again")
     return rows

@@ -61,7 +61,7 @@ def compare(
         p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
     except ValueError as error:
         raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    effect = over_seeds([one - gain for one in scores], rivals)
+    effect = over_seeds([value - gain for value in scores], rivals)
     return Difference(*effect, p_test_set, max(effect.p or 0.0, p_test_set))
 
 
@@ -118,7 +118,7 @@ def seeds_needed(
         return None
     variances = [stdev(side) ** 2 for side in sides]
     variance = sum(variances)
-    sides_worth = variance**2 / sum(one**2 for one in variances) if variance else len(sides)
+    sides_worth = variance**2 / sum(part**2 for part in variances) if variance else len(sides)
 
     def power(count: int) -> float:
         freedom = sides_worth * (count - 1)  # Welch's

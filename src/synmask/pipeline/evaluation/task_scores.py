@@ -25,13 +25,13 @@ def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str,
     """
     if not gold or len(gold) != len(predicted):
         raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
-    sides, found = [_numbers(task, side) for side in (gold, predicted)], {}
+    sides, scores = [_numbers(task, side) for side in (gold, predicted)], {}
     for metric in TASKS[task].metrics:
-        truth, given = map(_ranks, sides) if metric == "spearman" else sides
+        truth, answers = map(_ranks, sides) if metric == "spearman" else sides
         if not TASKS[task].labels:
-            truth, given = truth - truth.mean(), given - given.mean()  # more exact
-        found[metric] = float(_of_sums(metric, np.sum(_parts(truth, given), axis=1)))
-    return found
+            truth, answers = truth - truth.mean(), answers - answers.mean()  # more exact
+        scores[metric] = float(_of_sums(metric, np.sum(_parts(truth, answers), axis=1)))
+    return scores
 
 
 def _numbers(task: str, labels: Iterable[str]) -> np.ndarray:
@@ -53,8 +53,8 @@ def contributions(task: str, gold: Iterable[str], answers: Iterable[str]) -> lis
     return _parts(_numbers(task, gold), _numbers(task, answers))
 
 
-def _parts(truth: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
-    return [np.ones(len(truth)), truth == given, given, truth, given**2, truth**2, given * truth]
+def _parts(truth: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
+    return [np.ones(len(truth)), truth == answers, answers, truth, answers**2, truth**2, answers * truth]
 
 
 def of_sums(task: str, sums: np.ndarray) -> np.ndarray:
@@ -63,16 +63,16 @@ def of_sums(task: str, sums: np.ndarray) -> np.ndarray:
 
 
 def _of_sums(metric: str, sums: np.ndarray) -> np.ndarray:
-    count, right, given, truth, given_squared, truth_squared, both = np.moveaxis(sums, -1, 0)
+    count, right, answers, truth, answers_squared, truth_squared, both = np.moveaxis(sums, -1, 0)
     if metric == "accuracy":
         return 100 * right / count
     if metric == "f1":
-        return 200 * both / np.maximum(given + truth, 1)  # 0 if neither has the label
+        return 200 * both / np.maximum(answers + truth, 1)  # 0 if neither has the label
     # Matthews' is Pearson's correlation of labels 0 and 1, Spearman's that of ranks
-    spreads = [count * given_squared - given**2, count * truth_squared - truth**2]
-    constant = (spreads[0] <= 1e-9 * given_squared) | (spreads[1] <= 1e-9 * truth_squared)
+    spreads = [count * answers_squared - answers**2, count * truth_squared - truth**2]
+    constant = (spreads[0] <= 1e-9 * answers_squared) | (spreads[1] <= 1e-9 * truth_squared)
     spread = np.where(constant, 1, spreads[0] * spreads[1])
-    return np.where(constant, 0, 100 * (count * both - given * truth) / np.sqrt(spread))
+    return np.where(constant, 0, 100 * (count * both - answers * truth) / np.sqrt(spread))
 
 
 def counts_of_examples(path: Path, task: str, part: str) -> list[np.ndarray]:
@@ -112,13 +112,13 @@ def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
     Raises:
         UserError: no such file, malformed lines, or another number of lines.
     """
-    kind, lines = task_named(task), list(read_lines(path))
+    layout, lines = task_named(task), list(read_lines(path))
     if len(lines) != count:
         raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
     for number, line in enumerate(lines, start=1):
         try:
-            kind.number(line)
+            layout.number(line)
         except ValueError:
-            known = f"one of {', '.join(kind.labels)}" if kind.labels else "a finite number"
+            known = f"one of {', '.join(layout.labels)}" if layout.labels else "a finite number"
             raise UserError(f"{path}, line {number}: {line!r} is not {known}") from None
     return lines

@@ -117,9 +117,9 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
     ]
     heads: dict[int, int] = {}
     for number, head in enumerate(parsed.heads):
-        there = node[head - 1] if head else NO_TOKEN
-        if node[number] not in (NO_TOKEN, there) and there != NO_TOKEN:
-            heads.setdefault(node[number], there)
+        parent = node[head - 1] if head else NO_TOKEN
+        if node[number] not in (NO_TOKEN, parent) and parent != NO_TOKEN:
+            heads.setdefault(node[number], parent)
     for index, number in enumerate(owner):
         if number != NO_TOKEN:
             start = begins[number]

@@ -85,14 +85,14 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
     Thread(target=read, daemon=True).start()
     end = None
     while end is None:
-        some: list[str] = []
-        while len(some) < most and (not some or not ready.empty()):
+        batch: list[str] = []
+        while len(batch) < most and (not batch or not ready.empty()):
             if isinstance(line := ready.get(), BaseException):
                 end = line
                 break
-            some.append(line)
-        if some:
-            yield some
+            batch.append(line)
+        if batch:
+            yield batch
     if not isinstance(end, StopIteration):
         raise end
 
@@ -100,10 +100,10 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
 def _checked(path: Path, check: Check | None) -> int:
     """Check all lines of a file → their number."""
     lines, count = read_lines(path), 0
-    while some := list(itertools.islice(lines, CHECKED_LINES)):
+    while batch := list(itertools.islice(lines, CHECKED_LINES)):
         if check:
-            check(some, count + 1)
-        count += len(some)
+            check(batch, count + 1)
+        count += len(batch)
     return count
 
 

@@ -153,9 +153,9 @@ def _java(
             f"{program}: stopped with code {done.returncode} after {len(words)} of {sum(filled)} lines: "
             f"{_last(done.stderr)}; see its memory and jars"
         )
-    found = iter(words)
+    sentences = iter(words)
     for full in filled:
-        yield " ".join(next(found).split()) if full else ""
+        yield " ".join(next(sentences).split()) if full else ""
 
 
 def _run(command: list[str], text: str = "") -> subprocess.CompletedProcess:

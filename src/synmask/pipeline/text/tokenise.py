@@ -27,12 +27,12 @@ def _tokenizer(language: str) -> Tokenizer:
     """Moses' tokeniser; a note says if it has no rules for the language."""
     code = languages.code_among(ABBREVIATIONS, language)
     if languages.script(language) in languages.WITHOUT_SPACES:
-        what = "does not split text that is written without spaces"
+        fault = "does not split text that is written without spaces"
         other = languages.default_tokeniser(language)[0]
-        languages.note(f"{languages.named(language)}: Moses {what}; `tokeniser: {other}` does")
+        languages.note(f"{languages.named(language)}: Moses {fault}; `tokeniser: {other}` does")
     elif code not in ABBREVIATIONS:
-        what = "has no abbreviations of this language and uses those of English"
-        languages.note(f"{languages.named(language)}: Moses {what}")
+        fault = "has no abbreviations of this language and uses those of English"
+        languages.note(f"{languages.named(language)}: Moses {fault}")
     return Tokenizer(code)
 
 

@@ -251,8 +251,8 @@ def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
 
 def _of_this_training(folder: Path, saved: Mapping[str, Any]) -> bool:
     """Whether a state or a record was saved by the training of stamp.json beside it, whatever its code."""
-    here, there = (stamp or {} for stamp in (read_object(folder / "stamp.json"), saved.get("stamp")))
-    return all(here.get(part) == there.get(part) for part in IDENTIFYING)
+    own, saved_stamp = (stamp or {} for stamp in (read_object(folder / "stamp.json"), saved.get("stamp")))
+    return all(own.get(part) == saved_stamp.get(part) for part in IDENTIFYING)
 
 
 def _outline(checkpoint: Path) -> dict[str, Any]:

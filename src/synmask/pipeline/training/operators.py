@@ -84,7 +84,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.each = smoothing / (logits.size(1) - 1)
         ctx.right = 1 - smoothing - ctx.each
         ctx.save_for_backward(lprobs, target, counts)
-        ctx.kind = logits.dtype
+        ctx.dtype = logits.dtype
         ctx.set_materialize_grads(False)
         loss = plain = nn.functional.nll_loss(lprobs, target, ignore_index=ignored, reduction="sum")
         if smoothing:
@@ -104,7 +104,7 @@ class _CrossEntropy(torch.autograd.Function):
             result -= ctx.each
         result.scatter_(1, target.unsqueeze(1), -ctx.right, reduce="add")
         grad = grad if counts is None else (grad * counts).unsqueeze(1)
-        return result.mul_(grad).to(ctx.kind), None, None, None
+        return result.mul_(grad).to(ctx.dtype), None, None, None
 
 
 class AdamW(torch.optim.AdamW):
