@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, named_run, run_file
+from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, run_file, run_of_folder
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +49,7 @@ def test_the_folder_of_a_run_says_which_it_is():
         "old/demo/de-en/grammar/seed1": {},
         "run": {},
     }
-    assert {folder: named_run(Path(folder)) for folder in expected} == expected
+    assert {folder: run_of_folder(Path(folder)) for folder in expected} == expected
 
 
 def test_no_rule_and_no_module_writes_a_folder_of_results_out():

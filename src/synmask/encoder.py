@@ -24,17 +24,17 @@ def by_head(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, x.size(-1) // heads)).permute(1, 2, 0, 3)
 
 
-def guided(module: nn.Module, x: Tensor, attend: Attend) -> Tensor:
+def guided_attention(module: nn.Module, x: Tensor, attend: Attend) -> Tensor:
     """Self-attention of x (n, B, d) with the projections of `module` → (n, B, d).
 
     `attend` computes each token's context from the scaled scores (B, H, n, n) and the values.
     """
-    query, key, value = projected(module, x)
+    query, key, value = projections(module, x)
     context = attend(query @ key.mT, value, x.transpose(0, 1), module.dropout_module)
     return module.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
 
 
-def projected(module: nn.Module, x: Tensor) -> list[Tensor]:
+def projections(module: nn.Module, x: Tensor) -> list[Tensor]:
     """The scaled queries, the keys and the values (B, H, n, d / H) of x (n, B, d)."""
     parts = module.q_proj(x) * module.scaling, module.k_proj(x), module.v_proj(x)
     return [by_head(part, module.num_heads) for part in parts]
@@ -58,8 +58,8 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, bias: Tensor, attend: Attend | None = None) -> Tensor:
         """x (n, B, d), bias (B, 1, 1, n), added to the scores → (n, B, d)."""
         if attend is not None:
-            return guided(self, x, attend)
-        query, key, value = projected(self, x)
+            return guided_attention(self, x, attend)
+        query, key, value = projections(self, x)
         context = self.attention(query, key, value, bias.to(query.dtype))
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
 

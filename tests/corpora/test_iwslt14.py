@@ -13,7 +13,7 @@ from synmask.pipeline.corpora.plain import check_count
 from synmask.pipeline.corpora.prepare import prepare
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.clean import fate
+from synmask.pipeline.text.clean import outcome
 from synmask.pipeline.text.tokenise import tokenise
 
 TALKS = 12
@@ -145,7 +145,7 @@ def test_cleaning_the_training_pairs_again_drops_nothing(archive, tmp_path):
     for split in ("train", "valid"):
         sides = [tokenise(lines[f"{split}.{language}"], language) for language in ("de", "en")]
         for de, en in zip(*sides, strict=True):
-            assert fate(de.split(), en.split(), 1, 175, 1.5) == "kept"
+            assert outcome(de.split(), en.split(), 1, 175, 1.5) == "kept"
 
 
 def test_the_test_set_is_five_files_in_order(archive, tmp_path):

@@ -10,7 +10,7 @@ from sacrebleu.metrics import TER
 
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.measure import measure, measured, ratio, read_measured
+from synmask.pipeline.evaluation.measure import measure, metric_counts, ratio, read_metric
 from synmask.pipeline.files import write_lines
 
 HYPOTHESES = ["the old man goes home", "A dog sleeps in the green wood", "", "yes"]
@@ -54,27 +54,29 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_ter_is_sacrebleus():
-    counts, signature = measured("ter", HYPOTHESES, REFERENCES, None, language="en")
+    counts, signature = metric_counts("ter", HYPOTHESES, REFERENCES, None, language="en")
     assert float(ratio(counts.sum(axis=0))) == pytest.approx(
         TER().corpus_score(HYPOTHESES, [REFERENCES]).score
     )
     assert counts[0].tolist() == [200, 6]
     assert signature.startswith("nrefs:1|case:lc|tok:tercom")
     texts = ["猫が好き", "犬"], ["猫が嫌い", "犬"]
-    counts, signature = measured("ter", *texts, None, language="ja")
+    counts, signature = metric_counts("ter", *texts, None, language="ja")
     assert counts.tolist() == [[200, 4], [0, 1]]
     assert "asian:yes" in signature
 
 
 def test_a_function_gets_all_segments_and_its_mean_is_the_score():
-    counts, _ = measured("own_functions.share", HYPOTHESES, REFERENCES, SOURCES, language="en")
+    counts, _ = metric_counts("own_functions.share", HYPOTHESES, REFERENCES, SOURCES, language="en")
     shares = [len(h) / len(r) for h, r in zip(HYPOTHESES, REFERENCES, strict=True)]
     assert counts.tolist() == [[share, 1] for share in shares]
     assert float(ratio(counts.sum(axis=0))) == pytest.approx(np.mean(shares))
-    lower = measured("own_functions.dogs", HYPOTHESES, REFERENCES, None, language="en", lowercase=True)[0]
+    lower = metric_counts("own_functions.dogs", HYPOTHESES, REFERENCES, None, language="en", lowercase=True)[
+        0
+    ]
     assert lower.sum() == 4
-    assert measured("own_functions.dogs", HYPOTHESES, REFERENCES, None, language="en")[0].sum() == 5
-    assert measured("own_functions.knows", HYPOTHESES, REFERENCES, None, language="en")[0].sum() == 8
+    assert metric_counts("own_functions.dogs", HYPOTHESES, REFERENCES, None, language="en")[0].sum() == 5
+    assert metric_counts("own_functions.knows", HYPOTHESES, REFERENCES, None, language="en")[0].sum() == 8
 
 
 @pytest.mark.parametrize(
@@ -95,14 +97,14 @@ def test_a_function_gets_all_segments_and_its_mean_is_the_score():
 )
 def test_a_function_that_cannot_be_used_is_one_line(metric, message):
     with pytest.raises(UserError, match=f"^{metric}: {message}") as error:
-        measured(metric, HYPOTHESES, REFERENCES, SOURCES, language="en")
+        metric_counts(metric, HYPOTHESES, REFERENCES, SOURCES, language="en")
     assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_run_is_measured_by_its_own_translations(folder):
     texts = {"sources": Path("sources"), "references": Path("references")}
     measure(run=folder, metric="own_functions.share", **texts)
-    found = read_measured(folder / "metric.own_functions.share.json")
+    found = read_metric(folder / "metric.own_functions.share.json")
     assert np.array(found["counts"]).shape == (2, 4)
     assert found["score"] == pytest.approx(np.mean(found["counts"][0]))
     write_lines("hypothesis.test.txt", [*HYPOTHESES[:3], "others"])

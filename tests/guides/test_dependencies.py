@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from synmask.guides.dependencies import restricted, within
+from synmask.guides.dependencies import restricted_softmax, within
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
@@ -17,7 +17,7 @@ def test_within_counts_edges_of_the_tree(batch, edges, most):
 def test_a_row_that_allows_nothing_is_not_restricted():
     scores, padding = torch.randn(1, 2, 4, 4), torch.tensor([[False, False, False, True]])
     allowed = torch.tensor([[[0, 1, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]]).bool()
-    weights = restricted(scores, allowed, padding)
+    weights = restricted_softmax(scores, allowed, padding)
     assert weights[0, 0, 0].tolist() == [0, 1, 0, 0]
     everything = scores[..., :3].softmax(-1)
     torch.testing.assert_close(weights[:, :, 1:, :3], everything[:, :, 1:])

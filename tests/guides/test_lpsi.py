@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from synmask.guides import LossInputs
-from synmask.guides.lpsi import Walls
+from synmask.guides.lpsi import TowerGates
 
 
 def sigmoid(value):
@@ -81,7 +81,7 @@ def test_equal_distances_halve_and_open_gates_change_nothing(batch, guide):
 
 
 def _walls(log_gate, padding, distance=None):
-    return Walls(distance, log_gate, padding, padding[:, None, None, :])
+    return TowerGates(distance, log_gate, padding, padding[:, None, None, :])
 
 
 def test_synchronisation_agrees_with_loops(guide):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from synmask.pipeline.syntax.tree import (
     balanced,
-    bracketed,
     counted_words,
     counts,
+    in_brackets,
     left_branching,
     over_words,
     right_branching,
@@ -65,7 +65,7 @@ def test_spans_refuse_what_is_not_a_row_of_numbers(bad):
 def test_long_sentences_of_any_shape_need_no_recursion():
     for distances in (right_branching(20_000), left_branching(20_000), balanced(20_000)):
         assert len(span_set(distances)) == 19_999
-        assert bracketed(distances, ["w"] * 20_000).count("(") == 39_999
+        assert in_brackets(distances, ["w"] * 20_000).count("(") == 39_999
 
 
 @given(st.lists(distances_lists, min_size=1, max_size=6))
@@ -105,13 +105,13 @@ def test_heads_of_words_by_hand():
 
 def test_baselines_by_hand():
     def brackets(distances):
-        return bracketed(distances, list("abcdef"[: len(distances) + 1])).replace("(X ", "(")
+        return in_brackets(distances, list("abcdef"[: len(distances) + 1])).replace("(X ", "(")
 
     assert brackets(right_branching(4)) == "((a) ((b) ((c) (d))))"
     assert brackets(left_branching(4)) == "((((a) (b)) (c)) (d))"
     assert brackets(balanced(5)) == "(((a) (b)) ((c) ((d) (e))))"
-    assert brackets(right_branching(5, high=2)) == "((((a) ((b) (c))) (d)) (e))"
-    assert brackets(right_branching(3, high=3)) == "(((a) (b)) (c))"
+    assert brackets(right_branching(5, final=2)) == "((((a) ((b) (c))) (d)) (e))"
+    assert brackets(right_branching(3, final=3)) == "(((a) (b)) (c))"
     assert [right_branching(1), left_branching(1), balanced(1)] == [[], [], []]
 
 
@@ -157,7 +157,7 @@ def test_punctuation_does_not_count(tmp_path):
 def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
     path = tmp_path_factory.mktemp("trees") / "tree.mrg"
     words = ["(", ")", *map(str, distances)][: len(distances) + 1]
-    path.write_text(bracketed(distances, words))
+    path.write_text(in_brackets(distances, words))
     (tree,) = read_trees(path)
     assert isinstance(tree, Tree)
     assert tree.leaves() == words
@@ -170,4 +170,4 @@ def test_distances_inside_words_and_escapes_are_dropped():
     assert words == ["unglaublich", "'s", "&nbsp;", "&nbsp;", "?x=1&timestamp=5", "x@@"]
     assert distances == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert over_words([], []) == ([], [])
-    assert bracketed([], []) == "(FLAT)"
+    assert in_brackets([], []) == "(FLAT)"

@@ -78,7 +78,7 @@ FATES = {"kept": 100, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 0}
 
 @pytest.mark.parametrize("few", [{}, {"kept": 91, "ratio": 9}])
 def test_few_dropped_pairs_are_no_note(capsys, few):
-    assert cleaning.dropped(FATES | few) == ""
+    assert cleaning.describe_dropped(FATES | few) == ""
     cleaning.check_dropped("mine", FATES | few)
     assert capsys.readouterr().err == ""
 

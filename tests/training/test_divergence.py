@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from synmask.pipeline.training.divergence import diverged, unigram_perplexity
+from synmask.pipeline.training.divergence import unigram_perplexity, why_diverged
 
 
 def test_the_unigram_perplexity_is_that_of_add_one_shares_by_hand():
@@ -25,5 +25,5 @@ def test_the_unigram_perplexity_is_that_of_add_one_shares_by_hand():
     ],
 )
 def test_a_training_that_learned_nothing_is_told_from_others(perplexities, final, message):
-    found = diverged(perplexities, 100.0, final)
+    found = why_diverged(perplexities, 100.0, final)
     assert found is None if message is None else message in found

@@ -9,7 +9,7 @@ import pytest
 
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.training import lock
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.lock import run_lock
 
 OTHER = {"name": "SLURM job 99, process 12 on node7, started 2026-01-01", "boot": "another", "job": "99"}
 
@@ -21,9 +21,9 @@ def quick(monkeypatch):
 
 
 def test_it_is_gone_afterwards(tmp_path):
-    with locked(tmp_path):
+    with run_lock(tmp_path):
         assert f"process {os.getpid()} on" in (tmp_path / "lock").read_text()
-    with pytest.raises(ZeroDivisionError), locked(tmp_path):
+    with pytest.raises(ZeroDivisionError), run_lock(tmp_path):
         raise ZeroDivisionError
     assert not (tmp_path / "lock").exists()
 
@@ -34,17 +34,17 @@ def test_a_full_disk_leaves_no_lock(tmp_path, monkeypatch):
 
     with monkeypatch.context() as context:
         context.setattr(os, "pwrite", full)
-        with pytest.raises(OSError, match="No space") as error, locked(tmp_path):
+        with pytest.raises(OSError, match="No space") as error, run_lock(tmp_path):
             pass
     assert error.value.filename == str(tmp_path / "lock")
     assert not list(tmp_path.iterdir())
-    with locked(tmp_path):
+    with run_lock(tmp_path):
         pass
 
 
 def test_the_second_is_told_who_holds_it(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
-    with locked(tmp_path), pytest.raises(TryAgain) as error, locked(tmp_path):
+    with run_lock(tmp_path), pytest.raises(TryAgain) as error, run_lock(tmp_path):
         pass
     assert f"SLURM job 4711, process {os.getpid()} on " in str(error.value)
     assert "wait for it to finish, or end it: scancel 4711" in str(error.value)
@@ -55,7 +55,7 @@ def hold(python, folder, without_flock):
     code = (
         "import sys, time, fcntl; from synmask.pipeline.training import lock; lock.HEARTBEAT_SECONDS = 0.05\n"
         + ("def none(*_): raise OSError(95, 'no locks here')\nfcntl.flock = none\n" if without_flock else "")
-        + f"with lock.locked(__import__('pathlib').Path({str(folder)!r})): print(__import__('os').getpid(), flush=True); time.sleep(60)"
+        + f"with lock.run_lock(__import__('pathlib').Path({str(folder)!r})): print(__import__('os').getpid(), flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, text=True)
     return process, int(process.stdout.readline())
@@ -68,12 +68,12 @@ def test_death_opens_it(warm, tmp_path, capfd, monkeypatch, without_flock):
     if without_flock:
         monkeypatch.setattr(lock, "_flock", lambda *_: False)
     try:
-        with pytest.raises(TryAgain, match=f"process {pid} on"), locked(tmp_path):
+        with pytest.raises(TryAgain, match=f"process {pid} on"), run_lock(tmp_path):
             pass
     finally:
         process.kill()
         process.communicate()
-    with locked(tmp_path):
+    with run_lock(tmp_path):
         assert f"process {os.getpid()} on" in (tmp_path / "lock").read_text()
     output = capfd.readouterr().err
     assert f"process {pid} on" in output
@@ -85,7 +85,7 @@ def test_death_opens_it(warm, tmp_path, capfd, monkeypatch, without_flock):
 def test_no_clock_decides(tmp_path, stamp):
     (tmp_path / "lock").write_text(json.dumps(OTHER))
     os.utime(tmp_path / "lock", (stamp, stamp))
-    with locked(tmp_path) as check:
+    with run_lock(tmp_path) as check:
         check()
 
 
@@ -102,7 +102,7 @@ def test_another_machine_is_alive_while_its_time_stamp_changes(tmp_path):
     thread = threading.Thread(target=beat)
     thread.start()
     try:
-        with pytest.raises(TryAgain, match="SLURM job 99, process 12 on node7"), locked(tmp_path):
+        with pytest.raises(TryAgain, match="SLURM job 99, process 12 on node7"), run_lock(tmp_path):
             pass
     finally:
         done.set()
@@ -111,7 +111,7 @@ def test_another_machine_is_alive_while_its_time_stamp_changes(tmp_path):
 
 
 def test_one_that_stood_still_must_not_write(tmp_path):
-    with locked(tmp_path) as check:
+    with run_lock(tmp_path) as check:
         check()
         (tmp_path / "lock").write_text(json.dumps(OTHER))
         with pytest.raises(TryAgain, match="node7"):
@@ -124,7 +124,7 @@ def test_only_one_of_many_gets_it(tmp_path):
 
     def try_it():
         try:
-            with locked(tmp_path):
+            with run_lock(tmp_path):
                 got.append(1)
                 time.sleep(0.5)
         except TryAgain:
@@ -142,9 +142,9 @@ def test_an_empty_lock_is_nobodys_and_a_removed_folder_is_named(tmp_path, monkey
     monkeypatch.setattr(lock, "STALE_SECONDS", 90.0)
     (tmp_path / "lock").write_text("")
     started = time.monotonic()
-    with locked(tmp_path / "."):
+    with run_lock(tmp_path / "."):
         assert time.monotonic() - started < 10
-    with locked(tmp_path / "run") as check:
+    with run_lock(tmp_path / "run") as check:
         (tmp_path / "run").rename(tmp_path / "moved")
         with pytest.raises(UserError, match="removed or moved while this run used it"):
             check()

@@ -9,7 +9,7 @@ import pytest
 
 from spawned import busy
 from synmask.pipeline.training import workers
-from synmask.pipeline.training.workers import Place, launched, start
+from synmask.pipeline.training.workers import Place, place_among_workers, start
 
 
 @pytest.mark.parametrize("turn", range(2))
@@ -45,7 +45,7 @@ def test_the_place_among_workers_is_what_torchrun_or_srun_says(monkeypatch):
         "MASTER_ADDR": "node1",
         "MASTER_PORT": "29500",
     }
-    assert launched(torchrun) == Place(5, 8, 1, "node1:29500")
+    assert place_among_workers(torchrun) == Place(5, 8, 1, "node1:29500")
     srun = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "30007"}
     calls = []
 
@@ -54,11 +54,11 @@ def test_the_place_among_workers_is_what_torchrun_or_srun_says(monkeypatch):
         return SimpleNamespace(stdout="node1\nnode2\n")
 
     monkeypatch.setattr(workers.subprocess, "run", run)
-    assert launched(srun | {"SLURM_STEP_NODELIST": "node[1-2]"}) == Place(5, 8, 1, "node1:20007")
+    assert place_among_workers(srun | {"SLURM_STEP_NODELIST": "node[1-2]"}) == Place(5, 8, 1, "node1:20007")
     assert calls == [["scontrol", "show", "hostnames", "node[1-2]"]]
 
 
 @pytest.mark.parametrize("variables", [{}, {"WORLD_SIZE": "1"}, {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}])
 def test_a_process_alone_has_no_place(variables):
     """The last: a script of sbatch, which has not called srun."""
-    assert launched(variables) is None
+    assert place_among_workers(variables) is None

@@ -13,7 +13,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.syntax.parses import read_parses
-from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
+from synmask.pipeline.syntax.tree import in_brackets, over_words, word_heads
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
@@ -164,7 +164,7 @@ def test_raw_text_becomes_trees_over_words_line_by_line(models):
             assert found == {"": "(FLAT)", "d": "(X d)"}[line]
             continue
         [row] = parse_text(models / "grammar.pt", [line])
-        assert found == bracketed(*over_words(row["tokens"], row["distances"]))
+        assert found == in_brackets(*over_words(row["tokens"], row["distances"]))
         assert found.count("(X") == 2 * len(line.replace("(a)", "( a )").split()) - 1
     process.stdin.write(b"a " * 1200 + b"\n")
     output, printed = process.communicate()

@@ -75,10 +75,10 @@ def shared(project):
 LOCK = """
 import sys, time
 from pathlib import Path
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.lock import run_lock
 from synmask.pipeline.errors import UserError
 try:
-    with locked(Path("results/run")):
+    with run_lock(Path("results/run")):
         print("locked", flush=True)
         time.sleep(float(sys.argv[1]))
 except UserError as error:

@@ -39,7 +39,7 @@ def within(words: Tensor, edges: int) -> Tensor:
     return near
 
 
-def restricted(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tensor:
+def restricted_softmax(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tensor:
     """Softmax over the allowed tokens; over all tokens in rows that allow none.
 
     Args:

@@ -12,7 +12,7 @@ from synmask.guides.attention import log_gates, masked_softmax, on_first
 
 
 @dataclass(frozen=True)
-class Gates:
+class DistanceGates:
     """log_gate (B, n, n): logarithm of the gate between tokens; padding (B, n)."""
 
     log_gate: Tensor
@@ -33,7 +33,7 @@ class DistanceGuide(Guide):
         shape: the sizes of the guided encoder.
     """
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Gates:
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> DistanceGates:
         """distances (B, n) → gates, in float32."""
         after = annotations["distances"].float()
         before = after.roll(1, dims=1)  # the first token's value is never read
@@ -45,9 +45,9 @@ class DistanceGuide(Guide):
         near = (position[:, None] - position).abs() == 1
         unknown = (after < 0).all(1)[:, None, None]
         gates = log_gates(to_left.masked_fill(near, 0), to_right.masked_fill(near, 0))
-        return Gates(gates.masked_fill(unknown, 0), padding)
+        return DistanceGates(gates.masked_fill(unknown, 0), padding)
 
-    def attend(self, scores: Tensor, prepared: Gates, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: DistanceGates, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
         gate = on_first(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.padding).to(scores.dtype)

@@ -13,7 +13,7 @@ from synmask.options.lisa import LisaOptions
 
 
 @dataclass(frozen=True)
-class Pointers:
+class ParentLogits:
     """logits (B, n, n): of token i's parent being j; padding (B, n)."""
 
     logits: Tensor
@@ -43,13 +43,13 @@ class LisaGuide(Guide):
         nn.init.zeros_(self.inputs.bias)
         nn.init.xavier_uniform_(self.bilinear)
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Pointers:
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> ParentLogits:
         """x (B, n, d) → logits of each token's parent."""
         query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
         query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
-        return Pointers(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
+        return ParentLogits(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
 
-    def attend(self, scores: Tensor, prepared: Pointers, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: ParentLogits, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights; the first head's scores are ignored."""
         pointed = torch.cat([prepared.logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
         return masked_softmax(pointed, prepared.padding)

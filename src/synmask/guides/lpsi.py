@@ -15,7 +15,7 @@ from synmask.options.lpsi import LpsiOptions
 
 
 @dataclass(frozen=True)
-class Walls:
+class TowerGates:
     """distance (B, G, n) of each token and gated head, float32 or wider; log_gate (B, G, n, n);
     padding (B, n); outside (B, 1, 1 or n, n): True where attention is not allowed."""
 
@@ -60,7 +60,7 @@ class LpsiGuide(Guide):
         """The decoder's own tower."""
         return type(self)(self.options, self.shape, causal=True)
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Walls:
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> TowerGates:
         """x (B, n, d) → distances and gates."""
         n = x.size(1)
         after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
@@ -71,19 +71,19 @@ class LpsiGuide(Guide):
         distance = distance.to(torch.promote_types(distance.dtype, torch.float32))
         factor = F.logsigmoid(self.options.temperature * (distance[..., :, None] - distance[..., None, :]))
         outside = padding[:, None, None, :]
-        return Walls(
+        return TowerGates(
             distance, log_gates(factor, factor), padding, outside | after if self.causal else outside
         )
 
-    def steps(self, cached: Callable[..., Any]) -> "WallSteps":
-        return WallSteps(self, cached)
+    def steps(self, cached: Callable[..., Any]) -> "TowerSteps":
+        return TowerSteps(self, cached)
 
-    def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: TowerGates, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
         gate = on_first(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.outside).to(scores.dtype)
 
-    def syntax(self, prepared: Walls) -> Syntax:
+    def syntax(self, prepared: TowerGates) -> Syntax:
         """The distance of a gap is the mean over heads of the distance of the token after it."""
         return Syntax(prepared.distance.mean(1)[:, 1:])
 
@@ -100,7 +100,7 @@ class LpsiGuide(Guide):
         return self.options.sync_weight * missed[pairs].sum()
 
 
-class WallSteps:
+class TowerSteps:
     """The decoder's tower in beam search; keys, values and distances are computed once per token."""
 
     def __init__(self, guide: LpsiGuide, cached: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ from synmask.guides.attention import masked_softmax, on_first
 
 
 @dataclass(frozen=True)
-class Parents:
+class HeadWeights:
     """weight (B, n, n): the factors of the scores; padding (B, n)."""
 
     weight: Tensor
@@ -32,16 +32,16 @@ class PascalGuide(Guide):
         shape: the sizes of the guided encoder.
     """
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Parents:
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> HeadWeights:
         """heads (B, n, 2) → the Gaussian around their middle, in float32."""
         heads = annotations["heads"]
         middle = heads.float().mean(-1, keepdim=True)
         sigma = self.options.sigma
         column = torch.arange(heads.size(1), device=heads.device)
         weight = (-((column - middle) ** 2) / (2 * sigma**2)).exp() / (sigma * math.sqrt(2 * math.pi))
-        return Parents(torch.where(heads[..., :1] < 0, 1.0, weight), padding)
+        return HeadWeights(torch.where(heads[..., :1] < 0, 1.0, weight), padding)
 
-    def attend(self, scores: Tensor, prepared: Parents, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: HeadWeights, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
         weight = prepared.weight[:, None]
         if self.training and self.options.ignore:

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import restricted, within
+from synmask.guides.dependencies import restricted_softmax, within
 from synmask.options import NO_TOKEN
 from synmask.options.sla import SlaOptions
 
 
 @dataclass(frozen=True)
-class Near:
+class NearTokens:
     """allowed (B, n, n): the tokens that each token sees in local attention; padding (B, n)."""
 
     allowed: Tensor
@@ -45,7 +45,7 @@ class SlaGuide(Guide):
             nn.init.zeros_(gate.weight)
             nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Near:
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> NearTokens:
         """words (B, n, 4) → the tokens near each token."""
         words = annotations["words"]
         word = words[..., 0]
@@ -54,14 +54,14 @@ class SlaGuide(Guide):
         allowed = near | _rows(near, word - 1, word) | _rows(near, after, word)
         free = word == NO_TOKEN
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
-        return Near(allowed, padding)
+        return NearTokens(allowed, padding)
 
-    def attend(self, scores: Tensor, prepared: Near, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: NearTokens, layer: int) -> Tensor:
         """Scores (B, H, n, n) → the weights of local attention, L."""
-        return restricted(scores, prepared.allowed, prepared.padding)
+        return restricted_softmax(scores, prepared.allowed, prepared.padding)
 
     def context(
-        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Near, layer: int
+        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: NearTokens, layer: int
     ) -> Tensor:
         """The values weighted by L and G, mixed by each token's gate."""
         gate = self.gates[layer](states).sigmoid()[:, None]

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from synmask.checks import transformed
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import ancestors, restricted, same
+from synmask.guides.dependencies import ancestors, restricted_softmax, same
 from synmask.options import NO_TOKEN
 from synmask.options.syntax import SyntaxOptions
 
@@ -119,4 +119,4 @@ class SyntaxGuide(Guide):
     def _weights(self, scores: Tensor, prepared: Relations, number: int) -> Tensor:
         if number == EVERYTHING:
             return masked_softmax(scores, prepared.padding)
-        return restricted(scores, prepared.relation == number, prepared.padding)
+        return restricted_softmax(scores, prepared.relation == number, prepared.padding)

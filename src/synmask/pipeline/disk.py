@@ -28,7 +28,7 @@ ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
 @contextmanager
-def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
+def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Temporary files beside `paths`; at the end, once all bytes are on the disk, they replace `paths`.
 
     If the block raises, the temporary files are removed and `paths` stay as they were. Temporary files that
@@ -44,13 +44,13 @@ def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     places = {}  # temporary name → path
     try:
-        with named_errors(*paths):
+        with naming_write_errors(*paths):
             for path in paths:
                 places[_beside(path, host)] = path
             yield list(places)
             written = {new: path for new, path in places.items() if new != path}
             for temporary in written:
-                with named_reads(temporary), open(temporary, "rb") as handle:
+                with naming_read_errors(temporary), open(temporary, "rb") as handle:
                     os.fsync(handle.fileno())  # some file systems report a full disk only here
             for temporary, path in written.items():
                 os.replace(temporary, path.resolve())
@@ -79,7 +79,7 @@ def _beside(path: Path, host: str) -> Path:
 
 
 @contextmanager
-def named_errors(*paths: Path) -> Iterator[None]:
+def naming_write_errors(*paths: Path) -> Iterator[None]:
     """Make write errors in the block name `paths`: those of write(2) and NumPy name no file."""
     try:
         yield
@@ -91,7 +91,7 @@ def named_errors(*paths: Path) -> Iterator[None]:
 
 
 @contextmanager
-def named_reads(path: str | Path) -> Iterator[None]:
+def naming_read_errors(path: str | Path) -> Iterator[None]:
     """Make read errors in the block name `path`: those of read(2) name no file."""
     try:
         yield
@@ -126,7 +126,7 @@ class PatientFile(io.FileIO):
         return b"".join(parts)
 
     def _wait(self, operation: Callable[[Any], int | None], data: Any) -> int:
-        with named_reads(self.path):
+        with naming_read_errors(self.path):
             while (count := operation(data)) is None:
                 time.sleep(RETRY_SECONDS)
         return count
@@ -147,7 +147,7 @@ def raise_unreadable(path: str | Path, error: Exception) -> None:
         OSError: it names the path.
     """
     behind = error if isinstance(error, OSError) else error.__context__
-    with named_reads(path):
+    with naming_read_errors(path):
         # Bad content makes readers seek before the file's start (EINVAL) or raise errors of their own
         if isinstance(behind, OSError) and behind.errno not in (None, errno.EINVAL):
             raise behind from None
@@ -207,7 +207,7 @@ def endless(path: str | Path) -> bool:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[IO[bytes]]:
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     try:
         with _open_to_unpack(path) as handle:
             if path.suffix == ".gz":
@@ -235,5 +235,5 @@ def sha256(path: str | Path) -> str:
 
 def text_sha256(path: Path) -> str:
     """`sha256` of the text that was written: unpacked, if the name ends in .gz."""
-    with unpacked(path) as handle:
+    with open_unpacked(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
-from synmask.pipeline.disk import PatientFile, all_renamed, named_reads, open_to_read, unpacked
+from synmask.pipeline.disk import PatientFile, naming_read_errors, open_to_read, open_unpacked, replacing
 from synmask.pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def writing(path: str | Path, mode: str = "w") -> Iterator[IO]:
 
 @contextmanager
 def all_writing(paths: Sequence[str | Path], mode: str = "w") -> Iterator[list[IO]]:
-    """Open temporary files beside `paths`; at the end all of these are there or none, as `all_renamed` says.
+    """Open temporary files beside `paths`; at the end all of these are there or none, as `replacing` says.
 
     Text is UTF-8 with "\\n" line ends; a name ending in .gz is compressed (without a time stamp, so
     that the same text gives the same bytes); `mode` is "w" or "wb".
     """
     paths = [Path(path) for path in paths]
-    with all_renamed(paths) as temporaries, ExitStack() as stack:
+    with replacing(paths) as temporaries, ExitStack() as stack:
         yield [
             stack.enter_context(_opened(temporary, mode, packed=path.suffix == ".gz"))
             for path, temporary in zip(paths, temporaries, strict=True)
@@ -71,7 +71,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     try:
-        with unpacked(path) as handle:
+        with open_unpacked(path) as handle:
             for number, line in enumerate(handle, start=1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield text.removesuffix("\n").removesuffix("\r")
@@ -201,7 +201,7 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
     import pandas as pd  # imported here: it takes 0.4 s, and most steps read no table
 
     try:
-        with named_reads(path):
+        with naming_read_errors(path):
             rows = pd.read_csv(path, **kwargs)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; {advice}") from None

@@ -67,7 +67,7 @@ def _expression(pattern: str) -> str:
     return "".join(names)
 
 
-def named_run(folder: Path) -> dict[str, str | int]:
+def run_of_folder(folder: Path) -> dict[str, str | int]:
     """The run that a folder's path names, as the run's record has it; empty for a folder outside results/.
 
     A run of translation is {"corpus", "direction", "system", "seed"}, one of fine-tuning {"corpus", "task",

@@ -21,7 +21,7 @@ from typing import Any
 from synmask.pipeline.disk import text_sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import json_text, read_object
-from synmask.pipeline.paths import named_run
+from synmask.pipeline.paths import run_of_folder
 from synmask.pipeline.provenance import commit, versions
 
 Run = Mapping[str, Any]  # the contents of a train.json
@@ -51,7 +51,7 @@ def new_run(folder: Path, facts: Run) -> dict[str, Any]:
     Raises:
         UserError: they are of another run than the folder's name says.
     """
-    known = named_run(folder)
+    known = run_of_folder(folder)
     for key in known.keys() & facts.keys():
         if known[key] != facts[key]:
             raise UserError(f"{folder}: of {key} {known[key]}, not {facts[key]}; give --run another folder")
@@ -73,7 +73,7 @@ def read_run(folder: Path, *needed: str) -> dict[str, Any]:
     for key in ("settings", *needed):
         if key not in run:
             raise UserError(f"{path}: no {key} in it (made by an older version, or by another verb); {OLDER}")
-    check_owner(path, {"run": run}, named_run(folder))
+    check_owner(path, {"run": run}, run_of_folder(folder))
     return run
 
 
@@ -103,7 +103,7 @@ def weights_of(folder: Path) -> dict[str, Any]:
 
     Those that were trained here have a record with settings and seed; of others it is the name.
     """
-    return identity(read_run(folder)) if (folder / "train.json").exists() else named_run(folder)
+    return identity(read_run(folder)) if (folder / "train.json").exists() else run_of_folder(folder)
 
 
 # ---- models ------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def read_record(path: Path, parts: Iterable[Path] = (), run: Run = NO_RUN) -> di
     rest = read_object(path)
     owner, training, sums = (rest.pop(key, None) for key in ("run", "training", "sha256"))
     if owner:
-        check_owner(path, {"run": owner}, names(run) or named_run(path.parent))
+        check_owner(path, {"run": owner}, names(run) or run_of_folder(path.parent))
     for part in parts:
         known = (sums or {}).get(_name(part, path)) if part.parent == path.parent else None
         if known and part.exists() and text_sha256(part) != known:
@@ -230,9 +230,9 @@ def scores_of(run: Run, scores: Mapping[str, Any], parts: Mapping[str, str]) -> 
     if attempts := run.get("attempts"):  # older versions recorded only the commit of the last one
         run["attempts"] = [*attempts[:-1], {"commit": run.get("commit")} | attempts[-1]]
     command = shlex.join(sys.argv)
-    return run | dict(scores) | made() | {"sha256": dict(parts), "command": command}
+    return run | dict(scores) | versions_and_commit() | {"sha256": dict(parts), "command": command}
 
 
-def made() -> dict[str, Any]:
+def versions_and_commit() -> dict[str, Any]:
     """The versions and the commit that make the scores."""
     return {"versions": versions(), "commit": commit()}

@@ -29,7 +29,7 @@ def name(stamp: Stamp) -> str:
 
 
 @dataclass(frozen=True)
-class Training:
+class CheckpointFolder:
     """A training that has begun; `stamp` is empty if stamp.json is missing or damaged."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Training:
             return 0
 
 
-def of_run(run: Path) -> list[Training]:
+def checkpoint_folders(run: Path) -> list[CheckpointFolder]:
     """The trainings that have begun in a run's folder, by their names.
 
     Raises:
@@ -79,7 +79,7 @@ def of_run(run: Path) -> list[Training]:
     folders = [root / name for name in names if (root / name).is_dir()]
     if "stamp.json" in names:
         folders.append(root)
-    return [Training(folder, _stamp(folder / "stamp.json")) for folder in folders]
+    return [CheckpointFolder(folder, _stamp(folder / "stamp.json")) for folder in folders]
 
 
 def _stamp(path: Path) -> Stamp:

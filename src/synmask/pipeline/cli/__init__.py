@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from synmask.__main__ import TRAININGS, stop_at_signals
-from synmask.pipeline.disk import PatientFile, endless, named_reads
+from synmask.pipeline.disk import PatientFile, endless, naming_read_errors
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
@@ -138,11 +138,11 @@ class _StandardOutput:
     def write(self, text: str) -> int:
         if self._stream is None:
             raise OSError(errno.EBADF, "it is closed; give a file, or a pipe", STDOUT)
-        with named_reads(STDOUT):
+        with naming_read_errors(STDOUT):
             return self._stream.write(text)
 
     def flush(self) -> None:
-        with named_reads(STDOUT):
+        with naming_read_errors(STDOUT):
             if self._stream is not None:
                 self._stream.flush()
 

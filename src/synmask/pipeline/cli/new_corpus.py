@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from synmask.pipeline import languages as codes
-from synmask.pipeline.cli.plan import SAMPLED, fates_of, sample
+from synmask.pipeline.cli.plan import SAMPLED, outcomes_of, sample
 from synmask.pipeline.config.base import EXTERNAL, Language, Name
 from synmask.pipeline.config.loading import laid_over
 from synmask.pipeline.config.sections import Text
@@ -231,8 +231,8 @@ def _choices(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[st
     if not {*text.tokeniser.values()} & {*EXTERNAL}:
         for ratio in RATIOS:
             limited = text.model_copy(update={"max_ratio": ratio})
-            fates = fates_of(drawn[:SAMPLED], sides, limited)
-            dropped[ratio] = fates["ratio"] / sum(fates.values())
+            outcomes = outcomes_of(drawn[:SAMPLED], sides, limited)
+            dropped[ratio] = outcomes["ratio"] / sum(outcomes.values())
             if dropped[ratio] <= DROPPED:
                 break
     why_ratio = ", ".join(f"{limit:g} drops {share:.1%}" for limit, share in dropped.items())

@@ -26,7 +26,7 @@ from synmask.pipeline.files import read_pairs
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import Run, Training, trainings
-from synmask.pipeline.text.clean import clean, dropped, to_keep_more
+from synmask.pipeline.text.clean import advice_to_keep, clean, describe_dropped
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
@@ -145,23 +145,23 @@ def text_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         files = [data.raw_files(corpus, "train", language) for language in languages]
         if {*tokenisers} & {*EXTERNAL} or not all(map(os.path.exists, chain(*files))):
             continue
-        fates = fates_of(sample(chain.from_iterable(map(read_pairs, *files)), SAMPLED), languages, text)
-        if words := dropped(fates):
-            advice = to_keep_more(corpus, fates)
+        outcomes = outcomes_of(sample(chain.from_iterable(map(read_pairs, *files)), SAMPLED), languages, text)
+        if words := describe_dropped(outcomes):
+            advice = advice_to_keep(corpus, outcomes)
             yield f"WARNING    {corpus}/{source}-{target}: in a sample {words}; {advice}"
 
 
-def fates_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: Text) -> Counter[str]:
-    """Raw pairs, counted by their fate in `clean`; no tokeniser may be an external program."""
+def outcomes_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: Text) -> Counter[str]:
+    """Raw pairs, counted by their outcome in `clean`; no tokeniser may be an external program."""
     tokens = (
         tokenise(lines, language, tokeniser=text.tokeniser_of(language))
         for lines, language in zip(zip(*pairs, strict=True), languages, strict=True)
     )
-    fates: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     per_word = [*map(characters_per_word, languages, map(text.tokeniser_of, languages))]
-    for _ in clean(zip(*tokens, strict=True), text, fates, per_word):
+    for _ in clean(zip(*tokens, strict=True), text, outcomes, per_word):
         pass
-    return fates
+    return outcomes
 
 
 def sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from synmask.pipeline.disk import named_errors, raise_unreadable, sha256
+from synmask.pipeline.disk import naming_write_errors, raise_unreadable, sha256
 from synmask.pipeline.errors import UserError
 
 # Errors of Python's readers for truncated, altered or unsupported archives.
@@ -59,7 +59,7 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
         ) from None
     except (OSError, *BROKEN) as error:
         raise_unreadable(archive, error)
-        wrong = mistaken(archive, archive.name) or DAMAGED
+        wrong = wrong_content(archive, archive.name) or DAMAGED
         raise UserError(f"{archive}: {wrong} ({_short(error)}); {advice}") from None
     if missing := [name for name in members if name not in written]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")
@@ -70,7 +70,7 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def recorded(record: Path) -> str:
+def recorded_checksum(record: Path) -> str:
     """Read the checksum that `download.fetch` wrote beside a download.
 
     Raises:
@@ -92,12 +92,12 @@ def check_recorded(path: Path) -> None:
     """
     record = path.with_name(path.name + ".sha256")
     if path.is_file() and record.is_file():
-        expected = recorded(record)
+        expected = recorded_checksum(record)
         if (got := sha256(path)) != expected:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
 
 
-def mistaken(path: Path, name: str, content_type: str = "") -> str | None:
+def wrong_content(path: Path, name: str, content_type: str = "") -> str | None:
     """Why a file's first bytes contradict its name; None if they do not.
 
     Args:
@@ -126,7 +126,7 @@ def mistaken(path: Path, name: str, content_type: str = "") -> str | None:
     return None
 
 
-def incomplete(path: Path, name: str) -> str | None:
+def find_damage(path: Path, name: str) -> str | None:
     """Why the archive `name` is incomplete, after reading all of it; None if it is complete or no archive.
 
     Raises:
@@ -177,6 +177,6 @@ def _write(handle: IO[bytes] | None, folder: Path, name: str) -> Path:
         raise ValueError(f"{name} is a link or the like, not a file")
     path = folder / PurePosixPath(name).name
     folder.mkdir(parents=True, exist_ok=True)
-    with named_errors(path), handle, open(path, "wb") as output:
+    with naming_write_errors(path), handle, open(path, "wb") as output:
         shutil.copyfileobj(handle, output)
     return path

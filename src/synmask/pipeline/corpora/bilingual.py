@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from synmask.pipeline.disk import unpacked
+from synmask.pipeline.disk import open_unpacked
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.languages import known_as
@@ -43,7 +43,7 @@ def read_tmx(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     others: set[str] = set()
     count = 0
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             for _, unit in ElementTree.iterparse(file):
                 if unit.tag != "tu":
                     continue

@@ -18,7 +18,7 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from synmask.pipeline import disk
-from synmask.pipeline.corpora.archive import MAGIC, incomplete, mistaken, recorded
+from synmask.pipeline.corpora.archive import MAGIC, find_damage, recorded_checksum, wrong_content
 from synmask.pipeline.errors import UserError, without_passwords
 from synmask.pipeline.files import write_lines
 
@@ -85,18 +85,18 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
     """`fetch` from a path or URL by way of the file `part`, which no other process uses."""
     record, advice = output.with_name(f"{output.name}.sha256"), ""
     if sha256 is None and record.exists():
-        sha256 = recorded(record)
+        sha256 = recorded_checksum(record)
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None or part.is_symlink():  # nothing could verify the result
         part.unlink(missing_ok=True)
     elif output.is_file() and disk.sha256(output) == sha256:
         return
-    with disk.named_errors(output), open(part, "a+b") as handle:
+    with disk.naming_write_errors(output), open(part, "a+b") as handle:
         content_type = _receive(name, place, handle, sha256)
         handle.flush()
         os.fsync(handle.fileno())  # some file systems report a full disk only here
     if (got := disk.sha256(part)) != sha256:
-        wrong = mistaken(part, output.name, content_type) or incomplete(part, output.name)
+        wrong = wrong_content(part, output.name, content_type) or find_damage(part, output.name)
         if sha256 is not None:
             wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
         if wrong:

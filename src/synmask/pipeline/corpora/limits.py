@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synmask.pipeline.files import read_lines, read_pairs, write_lines
-from synmask.pipeline.text.clean import fate
+from synmask.pipeline.text.clean import outcome
 from synmask.pipeline.text.tokenise import tokenise
 
 Pair = tuple[str, str]
@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 def within_limits(
     folder: Path, languages: Sequence[str], max_tokens: int, max_ratio: float, threads: int
 ) -> list[tuple[Pair, Pair]]:
-    """The pairs of the files LANGUAGE in `folder` that `clean.fate` keeps, each with its Moses tokens.
+    """The pairs of the files LANGUAGE in `folder` that `clean.outcome` keeps, each with its Moses tokens.
 
     Raises:
         UserError: the files differ in length.
@@ -26,5 +26,5 @@ def within_limits(
     return [
         (pair, split)
         for pair, split in rows
-        if fate(split[0].split(), split[1].split(), 1, max_tokens, max_ratio) == "kept"
+        if outcome(split[0].split(), split[1].split(), 1, max_tokens, max_ratio) == "kept"
     ]

@@ -36,8 +36,8 @@ def write_text(
     the tokens of the training pairs that meet the limits on length and length ratio, those that Moses'
     clean-corpus-n.perl keeps; a side whose tokeniser makes no words is measured in characters.
     clean/kept.SOURCE-TARGET numbers the lines of these pairs in tokens/train.LANGUAGE. OUTPUT/pairs.json
-    counts the pairs: of each split, the training pairs by fate, and those of valid and test that occur in an
-    earlier split, too ("overlap").
+    counts the pairs: of each split, the training pairs by outcome, and those of valid and test that occur in
+    an earlier split, too ("overlap").
 
     Args:
         name: The corpus' name, for messages.
@@ -51,7 +51,7 @@ def write_text(
         jars: CoreNLP's jars, if a tokeniser needs them.
 
     Returns:
-        The number of training pairs by fate.
+        The number of training pairs by outcome.
 
     Raises:
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, there are not as many
@@ -88,7 +88,7 @@ def write_text(
             )
             return zip(*sides, strict=True)
 
-        fates: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         overlap = Overlap()
         held_out = [root / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
         trained = [
@@ -101,15 +101,15 @@ def write_text(
             *_, first, second, clean_source, clean_target, numbers, counted = handles
             per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
             train = _written(tokens("train"), (first, second))
-            for number, *pair in clean(train, settings, fates, per_word):
+            for number, *pair in clean(train, settings, outcomes, per_word):
                 clean_source.write(f"{pair[0]}\n")
                 clean_target.write(f"{pair[1]}\n")
                 numbers.write(f"{number}\n")
                 overlap.passing(*pair)
-            check_dropped(name, fates)
+            check_dropped(name, outcomes)
             overlap.note(f"{name} {source}-{target}")
-            counted.write(json_text({"pairs": sizes, "train": fates, "overlap": overlap.counts()}))
-    return dict(fates)
+            counted.write(json_text({"pairs": sizes, "train": outcomes, "overlap": overlap.counts()}))
+    return dict(outcomes)
 
 
 def _written(pairs: Iterable[Pair], handles: Sequence) -> Iterator[Pair]:

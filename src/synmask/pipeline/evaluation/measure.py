@@ -19,7 +19,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code, sentence_counts
 from synmask.pipeline.files import write_json
 from synmask.pipeline.languages import sides
-from synmask.pipeline.record import made, names, read_record, read_run
+from synmask.pipeline.record import names, read_record, read_run, versions_and_commit
 
 SPLIT = "test"
 
@@ -40,18 +40,19 @@ def measure(
     read_record(translations.with_suffix(".json"), [translations], record)
     texts = read_texts(translations, references, sources)
     language = sides(record["direction"])[1]
-    counts, signature = measured(metric, *texts, language=language, lowercase=lowercase)
+    counts, signature = metric_counts(metric, *texts, language=language, lowercase=lowercase)
     facts = {"metric": metric, "score": float(ratio(counts.sum(axis=0))), "signature": signature}
     owner = {"run": names(record), "training": record.get("training")}
-    write_json(measured_file(translations, metric), owner | facts | made() | {"counts": counts.T.tolist()})
+    facts |= versions_and_commit() | {"counts": counts.T.tolist()}
+    write_json(metric_file(translations, metric), owner | facts)
 
 
-def measured_file(beside: Path, metric: str) -> Path:
+def metric_file(beside: Path, metric: str) -> Path:
     """The file of a metric in a run's folder, beside another."""
     return beside.with_name(f"metric.{metric}.json")
 
 
-def read_measured(path: Path) -> dict[str, Any]:
+def read_metric(path: Path) -> dict[str, Any]:
     """The result of `measure`: "score", "signature", and "counts" (2, N).
 
     Raises:
@@ -63,7 +64,7 @@ def read_measured(path: Path) -> dict[str, Any]:
     return result
 
 
-def measured(
+def metric_counts(
     metric: str,
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -103,7 +104,7 @@ def measured(
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Sums of the counts of `measured` (..., 2) → scores (...)."""
+    """Sums of the counts of `metric_counts` (..., 2) → scores (...)."""
     return sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.tree import (
-    closed,
     counted_words,
+    finite,
     slots_of,
     spans_of_forest,
     tree_distances,
@@ -113,7 +113,7 @@ class ParsedCorpus:
         self.piece_start = np.flatnonzero(first)  # of each word
         self.piece_end = np.append(self.piece_start[1:], len(first))
         self.distances = slots_of([parse.distances for parse in parses])
-        self.eos_distances = closed(np.array([parse.eos_distance for parse in parses], dtype=np.float64))
+        self.eos_distances = finite(np.array([parse.eos_distance for parse in parses], dtype=np.float64))
 
     def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
         """The trees' spans (S, 2), in words of the whole corpus, and their labels (S,)."""

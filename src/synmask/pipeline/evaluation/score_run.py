@@ -18,7 +18,7 @@ from synmask.pipeline.evaluation.sentences import (
 from synmask.pipeline.files import csv_text, json_text, read_json, together, write_all
 from synmask.pipeline.languages import sides
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
-from synmask.pipeline.text.clean import dropped
+from synmask.pipeline.text.clean import describe_dropped
 
 
 def score_run(
@@ -68,7 +68,7 @@ def score_run(
     if pairs:
         of_pairs = read_json(pairs)
         scores |= {"overlap": of_pairs["overlap"]}
-        if words := dropped(of_pairs["train"]):
+        if words := describe_dropped(of_pairs["train"]):
             scores |= {"dropped": words}
     counts = csv_text(sentence_rows(plain, tokenised, probable, of_sets, **kwargs))
     output, sentences = run / "scores.json", run / "sentences.csv"

@@ -10,7 +10,7 @@ from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
 from synmask.pipeline.files import csv_text, json_text, together, write_all, write_json
-from synmask.pipeline.record import check_part, checksums, made, read_run, scores_of
+from synmask.pipeline.record import check_part, checksums, read_run, scores_of, versions_and_commit
 from synmask.pipeline.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def nlu_baselines(
         "majority": {part: majority(task, known.labels, dev.labels) for part, dev in examples.items()},
         "bag-of-words": {part: bag_of_words(task, known, dev) for part, dev in examples.items()},
     }
-    write_json(output, {"corpus": corpus, "task": task, "scores": scores} | made())
+    write_json(output, {"corpus": corpus, "task": task, "scores": scores} | versions_and_commit())
 
 
 def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:

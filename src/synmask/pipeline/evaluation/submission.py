@@ -14,7 +14,7 @@ from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import all_writing, json_text, read_object
-from synmask.pipeline.record import check_owner, check_part, identity, made, read_run
+from synmask.pipeline.record import check_owner, check_part, identity, read_run, versions_and_commit
 from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
@@ -65,7 +65,9 @@ def write_submission(
     with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
         text.write(
-            json_text({"corpus": benchmark.name, "system": system, "files": summaries} | made()).encode()
+            json_text(
+                {"corpus": benchmark.name, "system": system, "files": summaries} | versions_and_commit()
+            ).encode()
         )
 
 

@@ -19,7 +19,7 @@ from synmask.pipeline.config.base import Language, Measured
 from synmask.pipeline.display import isolated, pipes, plain, shown
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
-from synmask.pipeline.evaluation.measure import measured
+from synmask.pipeline.evaluation.measure import metric_counts
 from synmask.pipeline.evaluation.significance import LEVEL, holm, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as difference
 from synmask.pipeline.files import all_writing, read_lines
@@ -49,7 +49,7 @@ Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option,
 class System:
     """A system's translations: of each seed's file its counts by sentence (N, D), and chrF.
 
-    The metric follows from sums of counts (`measured`).
+    The metric follows from sums of counts (`metric_counts`).
     """
 
     name: str
@@ -167,7 +167,7 @@ def _scored(
     for name, *files in systems:
         texts = [*islice(left, len(files))]
         counts, signatures = zip(
-            *(measured(metric, lines, references, sources, **kwargs) for lines in texts), strict=True
+            *(metric_counts(metric, lines, references, sources, **kwargs) for lines in texts), strict=True
         )
         chrfs = [chrf.corpus_score(lines, [references]).score for lines in texts]
         scored.append(System(name, score_of(metric), counts, chrfs))

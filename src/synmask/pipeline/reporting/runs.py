@@ -19,7 +19,7 @@ import pandas as pd
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bootstrap import Counts, f1
-from synmask.pipeline.evaluation.measure import measured_file, ratio, read_measured
+from synmask.pipeline.evaluation.measure import metric_file, ratio, read_metric
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import read_json
@@ -70,8 +70,8 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
                 row[f"valid_{metric}"] = _finite(run["scores"]["valid"][metric])
                 row[f"signature_{metric}"] = run["signatures"][metric]
             for metric in measured:
-                file = measured_file(Path(path), metric)
-                result = read_measured(file) if file.exists() else {}
+                file = metric_file(Path(path), metric)
+                result = read_metric(file) if file.exists() else {}
                 row |= {metric: result.get("score"), f"signature_{metric}": result.get("signature")}
             shared = sorted((run.get("overlap") or {}).items())
             row["overlap"] = ", ".join(f"{count:,} {sets}" for sets, count in shared if count) or None
@@ -104,7 +104,7 @@ def read_counts(
         UserError: the file is another run's, or of another kind.
     """
     if is_measured(metric):
-        return np.array(read_measured(measured_file(path, metric))["counts"])
+        return np.array(read_metric(metric_file(path, metric))["counts"])
     if not path.exists():
         return None
     read_record(path.with_name("scores.json"), [path])

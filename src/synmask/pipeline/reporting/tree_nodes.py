@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.parseval import SentenceScore, score_sentence
-from synmask.pipeline.syntax.parses import Parse, paired, read_parses
+from synmask.pipeline.syntax.parses import Parse, pair_up, read_parses
 from synmask.pipeline.syntax.tree import counted_words, spans_of_distances, word_starts
 from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees
 
@@ -85,7 +85,7 @@ def read_sentences(
     trees = [*read_trees(gold)] if gold else None
     induced = {label: [*read_parses(path)] for label, path in parses.items()}
     for label, path in parses.items() if trees is not None else ():
-        for _ in paired(trees, induced[label], f"{gold}, {path}"):
+        for _ in pair_up(trees, induced[label], f"{gold}, {path}"):
             pass
     return trees, induced
 

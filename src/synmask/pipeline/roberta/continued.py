@@ -190,7 +190,7 @@ class Continuing(SentenceStage):
         losses = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in losses.items() if value != "")
 
-    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
+    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)
         save_weights(run, model, load_weights(self.weights).shape, self.weights, record)
 

@@ -123,7 +123,7 @@ class FineTuning(SentenceStage):
         targets = read_encoded(self.data / f"{part}.npz").targets
         return [*map(TASKS[self.task].label, targets.tolist())]
 
-    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
+    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         [best] = self.models(history)
         path = checkpoints / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else kept_model(checkpoints / BEST, record["training"])

@@ -18,7 +18,7 @@ from synmask.pipeline.record import Run
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
-from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary
+from synmask.pipeline.training.binarise import read_binary, read_dictionary, symbol_counts
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_stage
@@ -110,10 +110,10 @@ class Pretraining(Stage):
         """The validation text's unigram perplexity, and whether the training diverged by that."""
         dictionary = read_dictionary(self.weights / "dict.txt")
         texts = [read_binary(self.data / split, dictionary) for split in ("train", "valid")]
-        counts = [counted(text, dictionary) for text in texts]
+        counts = [symbol_counts(text, dictionary) for text in texts]
         return divergence_summary(*counts, [row["valid_ppl"] for row in history], len(history))
 
-    def deliver(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
+    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
         model = epoch_model(checkpoints / self.final)
         save_weights(self.weights, model, self.shape, self.weights, record)
 

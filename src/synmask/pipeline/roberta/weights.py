@@ -18,7 +18,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.disk import all_renamed
+from synmask.pipeline.disk import replacing
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import NO_RUN, Run, identity_keys
 from synmask.pipeline.text.gpt2 import read_encoder
@@ -154,7 +154,7 @@ def save_weights(
     _check(model, shape, words, folder)
     model["encoder.lm_head.weight"] = model[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
-        with all_renamed([folder / name for name in VOCABULARY]) as temporaries:
+        with replacing([folder / name for name in VOCABULARY]) as temporaries:
             for name, temporary in zip(VOCABULARY, temporaries, strict=True):
                 shutil.copyfile(vocabulary / name, temporary)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}

@@ -22,7 +22,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines, writing
 from synmask.pipeline.languages import shortest
 from synmask.pipeline.syntax.jvm import PROGRAM, answers
-from synmask.pipeline.syntax.treebank import escaped, flat_tree
+from synmask.pipeline.syntax.treebank import escape_brackets, flat_tree
 from synmask.pipeline.text.escapes import unescape
 from synmask.pipeline.text.tokenise import tokenise
 
@@ -93,10 +93,10 @@ def parse_file(
             side.unlink(missing_ok=True)
         advice = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{advice}") from None
-    trees, heads, fates = _lines(leaves, finished, settings.max_words)
+    trees, heads, flat = _lines(leaves, finished, settings.max_words)
     write_lines(f"{output}.trees", trees)
     write_lines(f"{output}.heads", heads)
-    write_json(f"{output}.json", report | {"flat": fates, "max_words": settings.max_words})
+    write_json(f"{output}.json", report | {"flat": flat, "max_words": settings.max_words})
     side.unlink(missing_ok=True)
 
 
@@ -189,7 +189,7 @@ def _parse(
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
     with (
-        disk.named_errors(side),
+        disk.naming_write_errors(side),
         side.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
     ):
         stream = answers(todo, name, models, jars, threads, memory)
@@ -214,15 +214,15 @@ def _lines(
 ) -> tuple[list[str], list[str], dict]:
     """The lines of trees and heads, and the number of flat trees by reason."""
     trees, heads = [], []
-    fates = Counter({"empty": 0, "long": 0, "failed": 0})
+    flat = Counter({"empty": 0, "long": 0, "failed": 0})
     for line, words in enumerate(leaves, start=1):
-        fate = "empty" if not words else "long" if len(words) > max_words else finished[line][0]
-        if fate == "ok":
+        reason = "empty" if not words else "long" if len(words) > max_words else finished[line][0]
+        if reason == "ok":
             _, tree, arcs = finished[line]
-            trees.append(re.sub(r" (\d+)\)", lambda leaf: f" {escaped(words[int(leaf[1])])})", tree))  # noqa: B023
+            trees.append(re.sub(r" (\d+)\)", lambda leaf: f" {escape_brackets(words[int(leaf[1])])})", tree))  # noqa: B023
             heads.append(arcs)
         else:
-            fates[fate] += 1
+            flat[reason] += 1
             trees.append(str(flat_tree(words)))
             heads.append(" ".join(["0", *["1"] * len(words)][: len(words)]))
-    return trees, heads, dict(fates)
+    return trees, heads, dict(flat)

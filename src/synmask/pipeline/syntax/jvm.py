@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synmask.pipeline.config.sections import ParserModels
-from synmask.pipeline.disk import named_errors
+from synmask.pipeline.disk import naming_write_errors
 from synmask.pipeline.errors import UserError
 
 PROGRAM = Path(__file__).with_name("Parse.java")
@@ -53,7 +53,7 @@ def answers(
         *([models.dependencies] if models.dependencies else []),
     ]
     with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as stderr:
-        with named_errors(Path(tempfile.gettempdir())):
+        with naming_write_errors(Path(tempfile.gettempdir())):
             for number, words in sentences.items():
                 questions.write(f"{number}\t{' '.join(words)}\n".encode())
             questions.seek(0)

@@ -90,19 +90,19 @@ def read_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
     are held in memory then.
 
     Raises:
-        UserError: `predicted` is of neither kind, a line is damaged, or trees do not fit together (`paired`).
+        UserError: `predicted` is of neither kind, a line is damaged, or trees do not fit together.
     """
     trees, where = read_trees(gold), f"{gold}, {predicted}"
     if predicted.is_dir():
-        return paired(trees, _of_trees(read_trees(predicted), predicted), where)
+        return pair_up(trees, _of_trees(read_trees(predicted), predicted), where)
     start = next((line.lstrip()[:1] for line in read_lines(predicted) if line.strip()), "(")
     if start == "{":
-        return paired(trees, read_parses(predicted), where)
+        return pair_up(trees, read_parses(predicted), where)
     if start != "(":
         reason = "neither a tree in brackets nor what `synmask parse` writes"
         raise UserError(f"{predicted}: {reason}; give one of these per sentence")
     trees = [*trees]
-    return paired(trees, _bracketed(predicted, [len(tree.leaves()) for tree in trees]), where)
+    return pair_up(trees, _bracketed(predicted, [len(tree.leaves()) for tree in trees]), where)
 
 
 def _bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
@@ -175,7 +175,7 @@ def read_distribution(path: Path) -> Shown:
         raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
 
 
-def paired(trees: Iterable[Tree], parses: Iterable[Parse], where: str) -> Iterator[tuple[Tree, Parse]]:
+def pair_up(trees: Iterable[Tree], parses: Iterable[Parse], where: str) -> Iterator[tuple[Tree, Parse]]:
     """Yield each gold tree with its parse; `where`: the files, for messages.
 
     Raises:

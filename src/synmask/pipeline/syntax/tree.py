@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.pipeline.syntax.treebank import FLAT, Tree, escaped, words_of
+from synmask.pipeline.syntax.treebank import FLAT, Tree, escape_brackets, words_of
 from synmask.pipeline.text.escapes import unescape
 
 # Tags of what does not count, punctuation and currency signs, and of what does, in the tag sets of Penn and
@@ -53,12 +53,12 @@ def slots_of(distances: Sequence[Sequence[float]]) -> np.ndarray:
 
     Infinite distances become the largest number.
     """
-    slots = closed(np.array([value for line in distances for value in (*line, np.nan)], dtype=np.float64))
+    slots = finite(np.array([value for line in distances for value in (*line, np.nan)], dtype=np.float64))
     slots[np.isnan(slots)] = np.inf
     return slots
 
 
-def closed(distances: np.ndarray) -> np.ndarray:
+def finite(distances: np.ndarray) -> np.ndarray:
     """Distances without infinite ones, which become the largest number: +inf ends a sentence in slots."""
     largest = np.finfo(np.float64).max
     return np.clip(distances, -largest, largest)
@@ -167,9 +167,9 @@ def counted_words(tree: Tree) -> list[bool]:
     return [counts(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
 
 
-def right_branching(words: int, high: int = 0) -> list[float]:
-    """(words-1) distances of (a (b (c d))); the last `high` leaves (punctuation) are attached at the top."""
-    rest = words - high
+def right_branching(words: int, final: int = 0) -> list[float]:
+    """(words-1) distances of (a (b (c d))); the last `final` leaves (punctuation) are attached at the top."""
+    rest = words - final
     return [float(rest - gap) if gap < rest - 1 else float(gap + 2) for gap in range(words - 1)]
 
 
@@ -191,7 +191,7 @@ def balanced(words: int) -> list[float]:
     return distances
 
 
-def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
+def in_brackets(distances: Sequence[float], words: Sequence[str]) -> str:
     """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) if empty."""
     if not words:
         return f"({FLAT})"
@@ -200,5 +200,5 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
     closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
     parts = []
     for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
-        parts.append("(X " * before + f"(X {escaped(word)})" + ")" * after)
+        parts.append("(X " * before + f"(X {escape_brackets(word)})" + ")" * after)
     return " ".join(parts)

@@ -79,7 +79,7 @@ class Tree:
         parts = []
         for tree, opens in self.walk():
             if tree.is_preterminal():
-                parts.append(f" ({tree.label} {escaped(tree.children[0])})")
+                parts.append(f" ({tree.label} {escape_brackets(tree.children[0])})")
             else:
                 parts.append(f" ({tree.label}" if opens else ")")
         return "".join(parts)[1:]
@@ -120,7 +120,7 @@ def unlike(words: Sequence[str], tree: Tree) -> str | None:
     return None
 
 
-def escaped(word: str) -> str:
+def escape_brackets(word: str) -> str:
     """The word as written in a bracketed file: ( as -LRB-, and the word -LRB- itself as -=LRB-."""
     return ESCAPE.sub(r"-=\1\2", word).replace("(", "-LRB-").replace(")", "-RRB-")
 

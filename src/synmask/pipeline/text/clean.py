@@ -22,7 +22,7 @@ REASONS = {
 def clean(
     pairs: Iterable[tuple[str, str]],
     limits: Lengths,
-    fates: Counter[str],
+    outcomes: Counter[str],
     per_word: Sequence[float | None] = (None, None),
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the number (from 1), source and target tokens of the pairs that meet the limits.
@@ -30,21 +30,21 @@ def clean(
     They are those that Moses' clean-corpus-n.perl keeps.
 
     Args:
-        fates: counts all pairs by their `fate`.
+        outcomes: counts all pairs by their `outcome`.
         per_word: of each side, how many characters count as a token (`languages.characters_per_word`); None:
             its tokens are words, and are counted.
     """
-    fates.update(dict.fromkeys(("kept", *REASONS), 0))
+    outcomes.update(dict.fromkeys(("kept", *REASONS), 0))
     settings = limits.model_dump(include={*Lengths.model_fields})
     for number, (source, target) in enumerate(pairs, start=1):
         source_tokens, target_tokens = source.split(), target.split()
-        decided = fate(source_tokens, target_tokens, **settings, per_word=per_word)
-        fates[decided] += 1
-        if decided == "kept":
+        result = outcome(source_tokens, target_tokens, **settings, per_word=per_word)
+        outcomes[result] += 1
+        if result == "kept":
             yield number, " ".join(source_tokens), " ".join(target_tokens)
 
 
-def fate(
+def outcome(
     source: Sequence[str],
     target: Sequence[str],
     min_tokens: int,
@@ -52,7 +52,7 @@ def fate(
     max_ratio: float | None,
     per_word: Sequence[float | None] = (None, None),
 ) -> str:
-    """The fate of a pair of tokens: "kept", "too_short", "too_long", "ratio" or "long_word".
+    """The outcome for a pair of tokens: "kept", "too_short", "too_long", "ratio" or "long_word".
 
     A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, neither has more than `max_ratio`
     times as many as the other, and no token has more than 1000 characters; None means no limit.
@@ -73,33 +73,33 @@ def _length(tokens: Sequence[str], per_word: float | None) -> int:
     return len(tokens) if per_word is None else math.ceil(sum(map(len, tokens)) / per_word)
 
 
-def dropped(fates: Mapping[str, int]) -> str:
+def describe_dropped(outcomes: Mapping[str, int]) -> str:
     """How many training pairs are dropped, by reason; "" below a tenth of all."""
-    every = sum(fates.values())
-    count = every - fates["kept"]
+    every = sum(outcomes.values())
+    count = every - outcomes["kept"]
     if count < NOTED_SHARE * every:
         return ""
     reasons = ", ".join(
-        f"{fates[reason]:,} {words}" for reason, (words, _) in REASONS.items() if fates[reason]
+        f"{outcomes[reason]:,} {words}" for reason, (words, _) in REASONS.items() if outcomes[reason]
     )
     return f"{count:,} of {every:,} training pairs are dropped: {reasons}"
 
 
-def to_keep_more(name: str, fates: Mapping[str, int]) -> str:
+def advice_to_keep(name: str, outcomes: Mapping[str, int]) -> str:
     """The key that keeps the pairs of the corpus `name` that are dropped for the most frequent reason."""
-    return REASONS[max(REASONS, key=lambda reason: fates[reason])][1].format(name=name)
+    return REASONS[max(REASONS, key=lambda reason: outcomes[reason])][1].format(name=name)
 
 
-def check_dropped(name: str, fates: Mapping[str, int]) -> None:
+def check_dropped(name: str, outcomes: Mapping[str, int]) -> None:
     """Note that a tenth or more of the training pairs of the corpus `name` are dropped.
 
     Raises:
         UserError: nine tenths or more are.
     """
-    if not (words := dropped(fates)):
+    if not (words := describe_dropped(outcomes)):
         return
-    advice = to_keep_more(name, fates)
-    every = sum(fates.values())
-    if every - fates["kept"] >= REFUSED_SHARE * every:
+    advice = advice_to_keep(name, outcomes)
+    every = sum(outcomes.values())
+    if every - outcomes["kept"] >= REFUSED_SHARE * every:
         raise UserError(f"{name}: {words}; {advice}, or check that the files are aligned")
     note(f"{name}: {words}; to keep more, {advice}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import regex
 
-from synmask.pipeline.disk import named_errors
+from synmask.pipeline.disk import naming_write_errors
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import BLANK, SPACED
 from synmask.pipeline.text.parallel import in_chunks
@@ -141,7 +141,7 @@ def _java(
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text"
         filled: list[bool] = []  # programs treat empty lines differently, so they get none
-        with named_errors(text), open(text, "w", encoding="utf-8", newline="\n") as handle:
+        with naming_write_errors(text), open(text, "w", encoding="utf-8", newline="\n") as handle:
             for line in lines:
                 filled.append(bool(line))
                 handle.write(line and f"{line}\n")

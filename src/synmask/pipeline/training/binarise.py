@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.pipeline.disk import all_renamed, named_reads
+from synmask.pipeline.disk import naming_read_errors, replacing
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, writing
 
@@ -75,7 +75,7 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
     Raises:
         UserError: there is no sentence.
     """
-    with all_renamed([Path(f"{prefix}.idx"), Path(f"{prefix}.bin")]) as (index, data):
+    with replacing([Path(f"{prefix}.idx"), Path(f"{prefix}.bin")]) as (index, data):
         builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
         empty = True
         for sentence in sentences:
@@ -95,7 +95,7 @@ def read_dictionary(path: Path) -> Dictionary:
     if not path.is_file():
         raise UserError(f"{path}: no such file; make its folder again")
     try:
-        with named_reads(path):
+        with naming_read_errors(path):
             dictionary = Dictionary.load(str(path))
     except OSError:
         raise
@@ -115,12 +115,12 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
     """
     index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
     try:
-        with named_reads(index):
+        with naming_read_errors(index):
             whole = _fit(index.read_bytes(), os.path.getsize(data))
     except FileNotFoundError:
         whole = False
     if whole:
-        with named_reads(data):
+        with naming_read_errors(data):
             sentences = indexed_dataset.MMapIndexedDataset(str(prefix))
         ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
         ended = ids[np.cumsum(sentences.sizes, dtype=np.int64) - 1] == dictionary.eos()
@@ -129,7 +129,7 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
     raise UserError(f"{prefix}: binarised data missing or damaged; delete its folder and rerun")
 
 
-def counted(sentences: indexed_dataset.MMapIndexedDataset, dictionary: Dictionary) -> np.ndarray:
+def symbol_counts(sentences: indexed_dataset.MMapIndexedDataset, dictionary: Dictionary) -> np.ndarray:
     """(V,) how often each symbol of `dictionary` occurs in the sentences of `read_binary`."""
     ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
     return np.bincount(ids, minlength=len(dictionary))

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from synmask.pipeline import stamps
-from synmask.pipeline.disk import all_renamed, sha256
+from synmask.pipeline.disk import replacing, sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object, write_json
 from synmask.pipeline.record import IDENTIFYING
@@ -64,7 +64,7 @@ def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code:
     """
     root, name = run / "checkpoints", stamps.name(stamp)
     _sort_old_layout(root)
-    begun = stamps.of_run(run)
+    begun = stamps.checkpoint_folders(run)
     numbered = re.compile(rf"{name}(-\d+)?")
     same = sorted(
         (training.folder for training in begun if numbered.fullmatch(training.folder.name)), key=_number
@@ -110,7 +110,7 @@ def _updates(folder: Path, stage: "Stage") -> float:
     return attempts[-1]["updates"] if attempts else 0
 
 
-def _begin(run: Path, others: Iterable[stamps.Training], stamp: Stamp) -> None:
+def _begin(run: Path, others: Iterable[stamps.CheckpointFolder], stamp: Stamp) -> None:
     """Empty the run's log, and print which trainings the new one will replace."""
     with contextlib.suppress(OSError):  # there is none, or stderr is closed
         if os.path.samestat(os.fstat(2), os.stat(run / "train.log")):  # each attempt appends its stderr
@@ -290,7 +290,7 @@ def retire(folder: Path, model: Path, final: str) -> None:
     """
     final_file = folder / final
     if not (final_file.exists() and final_file.samefile(model)):
-        with all_renamed([final_file]) as (temporary,):
+        with replacing([final_file]) as (temporary,):
             try:
                 os.link(model.resolve(), temporary)
             except OSError:  # such as another file system, or one without links

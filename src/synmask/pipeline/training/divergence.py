@@ -12,10 +12,10 @@ def divergence_summary(
     """The keys of train.json that say whether a training learned anything; "diverged" is why it did not.
 
     Args:
-        train, valid: as for `unigram_perplexity`; perplexities, final: as for `diverged`.
+        train, valid: as for `unigram_perplexity`; perplexities, final: as for `why_diverged`.
     """
     unigram = unigram_perplexity(train, valid)
-    return {"unigram_ppl": round(unigram, 4), "diverged": diverged(perplexities, unigram, final)}
+    return {"unigram_ppl": round(unigram, 4), "diverged": why_diverged(perplexities, unigram, final)}
 
 
 def unigram_perplexity(train: np.ndarray, valid: np.ndarray) -> float:
@@ -31,7 +31,7 @@ def unigram_perplexity(train: np.ndarray, valid: np.ndarray) -> float:
     return float(np.exp(-(valid * np.log(shares)).sum() / valid.sum()))
 
 
-def diverged(perplexities: Sequence[float], unigram: float, final: int) -> str | None:
+def why_diverged(perplexities: Sequence[float], unigram: float, final: int) -> str | None:
     """Why a training counts as diverged; None if it learned something, or there is no perplexity.
 
     Args:

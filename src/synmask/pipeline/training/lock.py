@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.pipeline.disk import check_regular, named_errors, named_reads
+from synmask.pipeline.disk import check_regular, naming_read_errors, naming_write_errors
 from synmask.pipeline.errors import TryAgain, UserError
 
 HEARTBEAT_SECONDS = 20.0  # seconds between two signs of life
@@ -20,7 +20,7 @@ STALE_SECONDS = 90.0  # seconds without a sign, after which an owner on another 
 
 
 @contextlib.contextmanager
-def locked(run: Path) -> Iterator[Callable[[], None]]:
+def run_lock(run: Path) -> Iterator[Callable[[], None]]:
     """Hold `run`/lock while the block runs. Yields a function to call before writing: it checks the lock.
 
     File locks (flock) decide where they work across machines. They do not work on every shared file system,
@@ -54,7 +54,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 def _check(path: Path, myself: str) -> None:
     """A suspended machine counts as dead after a while; when it resumes, it must not write."""
     try:
-        with named_reads(path):
+        with naming_read_errors(path):
             name = path.read_text(errors="replace")
     except FileNotFoundError:
         raise UserError(
@@ -102,7 +102,7 @@ def _open(path: Path) -> int:
 def _sign(handle: int, path: Path, myself: str) -> None:
     """Write the owner's name. On a full disk, remove the lock: it would stop others for nothing."""
     try:
-        with named_errors(path):
+        with naming_write_errors(path):
             os.ftruncate(handle, 0)
             os.pwrite(handle, myself.encode(), 0)
             os.fsync(handle)  # for other machines

@@ -23,14 +23,14 @@ from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.record import new_run, training_digest
 from synmask.pipeline.training import checkpoints, torch_files
 from synmask.pipeline.training.batches import Batches
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.lock import run_lock
 from synmask.pipeline.training.losses import Sums, add, means
 from synmask.pipeline.training.memory import Peaks, save_memory
 from synmask.pipeline.training.progress import Progress, say
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.update import Learner, update
-from synmask.pipeline.training.workers import Place, joined, launched, share
+from synmask.pipeline.training.workers import Place, as_worker, place_among_workers, share
 from synmask.pipeline.training.workers import start as start_workers
 
 TRUNCATED = (
@@ -74,9 +74,9 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
             than GPUs, or workers cannot share an update's batches evenly.
         TryAgain: stopped by a signal (`Stop.SIGNALS`), after saving; or another process works on this run.
     """
-    place = launched()
+    place = place_among_workers()
     with ExitStack() as held:
-        held.enter_context(joined(place, str(run)))
+        held.enter_context(as_worker(place, str(run)))
         if place is None:
             held.enter_context(lease(training.gpus))
         elif place.rank > 0:
@@ -87,10 +87,10 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         stamp["data"] = checkpoints.digest(stage.files())
         if training.any_code:  # take over what an older version trained
             older = stamp | {"data": checkpoints.digest(stage.older_files())}
-            if any(set(begun.differs(older)) <= {"code"} for begun in stamps.of_run(run)):
+            if any(set(begun.differs(older)) <= {"code"} for begun in stamps.checkpoint_folders(run)):
                 stamp = older
         record = new_run(run, stamp | stage.details | {"training": training_digest(stamp)})
-        check_lock = held.enter_context(locked(run))
+        check_lock = held.enter_context(run_lock(run))
         kwargs = {"again": bool(training.again), "any_code": bool(training.any_code)}
         folder = checkpoints.folder_of(stage, run, stamp, **kwargs)
         before = checkpoints.finished(folder, stage)
@@ -109,7 +109,7 @@ def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int
         _write_history(run, done["history"])
         record |= done["summary"] | {"checkpoints": folder.name}
         record |= {"sha256": {"history.csv": sha256(run / "history.csv")}}
-        stage.deliver(run, folder, done["history"], record)
+        stage.write_outputs(run, folder, done["history"], record)
         write_json(run / "train.json", record)
         if not before:
             checkpoints.drop_others(folder)

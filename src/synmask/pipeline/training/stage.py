@@ -118,7 +118,9 @@ class Stage(ABC):
         """The facts on the run in train.json besides settings, seed, code and data."""
         return {}
 
-    def deliver(self, run: Path, checkpoints: Path, history: History, record: Mapping[str, Any]) -> None:
+    def write_outputs(
+        self, run: Path, checkpoints: Path, history: History, record: Mapping[str, Any]
+    ) -> None:
         """Write outputs that only this kind of training has, from its models in the folder `checkpoints`.
 
         Args:

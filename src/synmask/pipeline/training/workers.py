@@ -23,7 +23,7 @@ class Place(NamedTuple):
     address: str  # of rank 0: HOST:PORT
 
 
-def launched(variables: Mapping[str, str] = os.environ) -> Place | None:
+def place_among_workers(variables: Mapping[str, str] = os.environ) -> Place | None:
     """The place that torchrun, or srun with several tasks, has given this process; None without them."""
     if int(variables.get("WORLD_SIZE", 1)) > 1:
         rank, count, local = (int(variables[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
@@ -38,7 +38,7 @@ def launched(variables: Mapping[str, str] = os.environ) -> Place | None:
 
 
 @contextmanager
-def joined(place: Place | None, name: str) -> Iterator[None]:
+def as_worker(place: Place | None, name: str) -> Iterator[None]:
     """While the block runs, this process is a worker of the group of its `place`, if it has one.
 
     Raises:

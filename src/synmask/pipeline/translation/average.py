@@ -16,12 +16,12 @@ from synmask.pipeline.files import read_lines, read_object
 from synmask.pipeline.languages import sides
 from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.run_settings import RunSettings
-from synmask.pipeline.stamps import Training
+from synmask.pipeline.stamps import CheckpointFolder
 from synmask.pipeline.text.bpe import frequent
 from synmask.pipeline.text.reserved import RESERVED
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.checkpoints import average_file, epoch_model, kept_model, retire, trained
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.lock import run_lock
 from synmask.pipeline.translation.model_file import save_model
 from synmask.pipeline.translation.raw_text import has_pieces, splitter_of
 
@@ -57,7 +57,7 @@ def average_run(
     kwargs = {"lowercase": lowercase, "codes": "\n".join(read_lines(codes)), "vocabulary": None}
     if vocabulary_threshold:
         kwargs["vocabulary"] = sorted(frequent(vocabulary, vocabulary_threshold))
-    with locked(run):
+    with run_lock(run):
         record, checkpoints = read_run(run, "direction", "averaged_epochs", "training"), trained(run)
         source, target = sides(record["direction"])
         tokeniser = {source: tokenisers[0], target: tokenisers[1]}
@@ -114,7 +114,7 @@ def average(run: Path, last: int, training: str | None = None) -> dict[str, torc
     names = os.listdir(checkpoints) if checkpoints.exists() else []
     numbers = sorted(int(n) for name in names for n in re.findall(r"^epoch(\d+)\.pt$", name))[-last:]
     average_path = checkpoints / average_file(last)
-    final = Training(checkpoints, {}).epochs or max(numbers, default=0)
+    final = CheckpointFolder(checkpoints, {}).epochs or max(numbers, default=0)
     in_a_row = last == 1 or numbers == [*range(final - last + 1, final + 1)]  # one may be the best of all
     if len(numbers) < last or not in_a_row:
         if average_path.exists():

@@ -7,7 +7,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
-from synmask.encoder import Attend, EncoderLayer, guided
+from synmask.encoder import Attend, EncoderLayer, guided_attention
 from synmask.guides import Shape
 from synmask.pipeline.cpu.modules import Dropout
 from synmask.pipeline.training.operators import Attention
@@ -79,7 +79,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
                 x, encoder_out, encoder_padding_mask, incremental_state,
                 need_attn=need_attn, need_head_weights=need_head_weights, **kwargs,
             )  # fmt: skip
-        x = self.self_attn_layer_norm(x + self.dropout_module(guided(self.self_attn, x, attend)))
+        x = self.self_attn_layer_norm(x + self.dropout_module(guided_attention(self.self_attn, x, attend)))
         attended, weights = self.encoder_attn(
             query=x,
             key=encoder_out,

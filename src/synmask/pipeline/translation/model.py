@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.syntax.tree import bracketed, over_words
+from synmask.pipeline.syntax.tree import in_brackets, over_words
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
@@ -91,7 +91,7 @@ class Model:
         _check_lines(lines)
         return [
             Parse(
-                bracketed(*over_words(row["tokens"], row["distances"])),
+                in_brackets(*over_words(row["tokens"], row["distances"])),
                 row["tokens"],
                 np.array(row["distances"]),
                 np.array(row["heights"]) if "heights" in row else None,

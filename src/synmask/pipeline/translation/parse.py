@@ -13,7 +13,7 @@ from synmask.pipeline.config.loading import tokeniser_jars
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import json_text, read_lines, write_all
 from synmask.pipeline.record import NO_RUN, record, run_beside
-from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
+from synmask.pipeline.syntax.tree import in_brackets, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encode_lines, hint_at_unknown
 from synmask.pipeline.translation.model_file import Loaded, load_model
@@ -118,13 +118,13 @@ def induce_syntax(
 
 
 def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
-    """Write the tree over words (`bracketed`) of each line of raw text as soon as it arrives (`answer`)."""
+    """Write the tree over words (`in_brackets`) of each line of raw text as soon as it arrives (`answer`)."""
     text, splitter = loaded.text, splitter_of(loaded.text, loaded.text.source)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         *_, split = prepare_lines(lines, text, splitter, jars)
         rows = sorted(_induce(loaded, split, first), key=lambda parse: parse[0])
-        yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
+        yield from (in_brackets(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
 
     most = None if starts_program(text) else 64
     answer(reply, input=input, output=output, most=most, prompt=f"{text.source}>")

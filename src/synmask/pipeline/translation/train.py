@@ -13,7 +13,7 @@ from synmask.pipeline.arguments import CountOption, Json, Source, Target, Traini
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.training.batches import Batches, Limits
-from synmask.pipeline.training.binarise import counted, read_dictionary
+from synmask.pipeline.training.binarise import read_dictionary, symbol_counts
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_stage
@@ -132,7 +132,7 @@ class Translation(Stage):
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's unigram perplexity, and whether the training diverged by that."""
         parts = [self.examples(split) for split in ("train", "valid")]
-        counts = [counted(part.tgt, part.tgt_dict) for part in parts]
+        counts = [symbol_counts(part.tgt, part.tgt_dict) for part in parts]
         return divergence_summary(*counts, [row["valid_ppl"] for row in history], self.models(history)[-1])
 
     def models(self, history: History) -> list[int]:

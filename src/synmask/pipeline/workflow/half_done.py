@@ -73,8 +73,8 @@ def next_epoch(run: Path, stamp: Callable[[], stamps.Stamp]) -> int | None:
     return max((training.epochs + 1 for training in half_done if not training.differs(stamp())), default=None)
 
 
-def _begun(run: Path) -> list[stamps.Training]:
+def _begun(run: Path) -> list[stamps.CheckpointFolder]:
     """The trainings in a folder; none if it cannot be read, which the training itself will report."""
     with suppress(OSError):
-        return stamps.of_run(run)
+        return stamps.checkpoint_folders(run)
     return []
