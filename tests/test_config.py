@@ -152,7 +152,7 @@ def test_a_based_on_corpus_may_have_several_test_sets(values):
     assert less.pairs == {**mine.pairs, "test": 7}
     paths = [f"data/multi30k/test_{year}_flickr.de.gz" for year in (2016, 2017)]
     assert files.raw_files("mine", "test", "de") == paths
-    assert files.downloads("mine", ["de"])[-2:] == paths
+    assert files.corpus_sources("mine", ["de"])[-2:] == paths
     assert files.raw_files("mine", "valid", "de") == ["data/multi30k/val.de.gz"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from snakemake.iocontainers import Wildcards
 
+from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.paths import any_of
@@ -188,6 +189,8 @@ def test_the_users_files_of_every_target_are_there(targets):
     assert "demo/de-en/train.de.trees.gz" in files["demo-all"]  # systems that a parser guides
     assert {"demo/tasks/predicate", "demo/text/train.txt.gz"} <= {*files["nlu-demo-all"]}
     assert files["paper"] == []  # CoreNLP parses
+    ours.config.weights["roberta-base"] = WeightsSource(huggingface="mine")
+    assert ours.own_files("glue-rte") == ["mine"]
 
 
 def test_what_is_downloaded_before_a_machine_goes_offline(targets):

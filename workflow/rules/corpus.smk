@@ -23,7 +23,7 @@ rule download_file:
 
 rule prepare:
     input:
-        archives=lambda w: JOBS.data.downloads(w.corpus),
+        archives=lambda w: JOBS.data.corpus_sources(w.corpus),
     output:
         each(
             CORPUS / "raw/{first}-{second}/{split}.{side}",

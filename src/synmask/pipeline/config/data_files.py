@@ -19,7 +19,7 @@ from synmask.pipeline.config import base, sections
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import known_as
-from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
+from synmask.pipeline.paths import CORPUS, PAIR, RESULTS, TASK, filled
 from synmask.pipeline.tasks import GLUE, TASKS
 
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
@@ -96,13 +96,11 @@ class DataFiles:
             number, _ = size
         return sum(number) // 2 if isinstance(number, tuple) else number
 
-    def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
-        """Paths of a corpus' downloads: its archives, or its files of `languages`."""
+    def corpus_sources(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
+        """Paths of a corpus' archives, or of its raw text in `languages`."""
         entry = self.config.corpora[corpus]
         if entry.format is not None:
             return [f"{self.config.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
-        if entry.url is None:
-            return []
         places = itertools.product(SPLITS, languages)
         return [path for split, language in places for path in self.raw_files(corpus, split, language)]
 
@@ -142,9 +140,11 @@ class DataFiles:
         return [f"{stem}/{start}{number}" for number in range(1, files + 1)]
 
     def weights_sources(self, weights: str) -> list[str]:
-        """Paths of a RoBERTa's files in Hugging Face's format; none if it is not downloaded."""
-        names = HUGGINGFACE if self.config.weights[weights].url else ()
-        return [f"{self.config.data_dir}/{weights}/{name}" for name in names]
+        """Paths of a RoBERTa's files in Hugging Face's format, or its folder here; none if it is trained."""
+        entry = self.config.weights[weights]
+        if entry.huggingface is not None:
+            return [entry.huggingface]
+        return [f"{self.config.data_dir}/{weights}/{name}" for name in HUGGINGFACE if entry.url]
 
     @cached_property
     def origins(self) -> dict[str, dict[str, str | None]]:
@@ -160,7 +160,8 @@ class DataFiles:
             urls = (url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls))
             origins[name] = {os.path.basename(url): url for url in urls}
         for name, corpus in self.config.corpora.items():  # those with one download have one URL
-            files = map(os.path.basename, self.downloads(name, corpus.languages))
+            fetched = corpus.url or corpus.format
+            files = map(os.path.basename, self.corpus_sources(name, corpus.languages) if fetched else ())
             origins.setdefault(corpus.download, {}).update(below(corpus.url, files))
         return {name: files for name, files in origins.items() if files or name == "corenlp"}
 
@@ -177,6 +178,11 @@ class DataFiles:
     def downloaded(self) -> set[str]:
         """Names under which files are downloaded: of corpora, benchmarks and weights, and CoreNLP's."""
         return {*self.origins}
+
+    def is_own(self, path: str) -> bool:
+        """Whether a file is the user's: neither made nor downloaded."""
+        fetched = (f"{self.config.data_dir}/{name}/" for name in self.downloaded)
+        return not path.startswith((f"{RESULTS}/", *fetched))
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""

@@ -15,7 +15,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, System
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
-from synmask.pipeline.paths import PAIR, RESULTS, TASK, WEIGHTS, filled
+from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, filled
 from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
@@ -154,10 +154,8 @@ class Job:
         Files that steps make or download are known otherwise. The checksum must not be computed from
         Snakemake's `input`: it takes such a parameter for one that changes with the input alone.
         """
-        fetched = (f"{self.config.data_dir}/{name}/" for name in self.data.downloaded)
-        made = (f"{RESULTS}/", *fetched)
         paths = chain(*([paths] if isinstance(paths, str) else paths or () for paths in inputs))
-        return contents(path for path in paths if not path.startswith(made))
+        return contents(filter(self.data.is_own, paths))
 
     def optional_modules(self, *, guided: bool = True) -> Modules:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
@@ -405,10 +403,9 @@ class Job:
     def vocabulary_files(self) -> list[str]:
         return [filled(path, weights=self.weights) for path in VOCABULARY]
 
-    def fetched_weights(self) -> str | list[str]:
+    def fetched_weights(self) -> list[str]:
         """The files, or the user's folder, of weights in Hugging Face's format."""
-        name = self.wildcards.weights
-        return self.data.weights_sources(name) or self.config.weights[name].huggingface
+        return self.data.weights_sources(self.wildcards.weights)
 
     def of_parts(self, path: str) -> list[str]:
         """This file for each part of a task that is predicted."""

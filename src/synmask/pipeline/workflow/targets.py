@@ -112,52 +112,40 @@ class Targets:
         return list(dict.fromkeys([*own, *map(table_file, tables)]))
 
     def downloads(self, target: str) -> list[str]:
-        """The downloads of a target.
-
-        These are files of its corpora, CoreNLP's jars that tokenise and parse them, and for benchmarks the
-        tasks and RoBERTa's weights.
-        """
-        config, files = self.config, set()
-        for table in self._benchmark_tables(target):
-            benchmark = config.benchmarks[table.benchmark]
-            files.update(self.data.weights_sources(benchmark.weights))
-            tasks, parsed = {*config.tasks_of(table)}, self._parsed_tasks(table)
-            if parsed:
-                files.update(self.data.corenlp_jars(TASK_LANGUAGE))
-            for task in tasks | parsed if benchmark.folder is None else ():
-                files.update(self.data.task_sources(table.benchmark, task, test=task in tasks))
-        for run in self._translated(target):
-            languages = {run.source, run.target}
-            for parsed in (run.source, run.target)[: 2 if config.systems[run.system].templated else 1]:
-                if pair := self.data.parsed_pair(run.corpus, parsed):
-                    files.update(self.data.corenlp_jars(parsed))
-                    languages.update(sides(pair))
-            files.update(self.data.downloads(run.corpus, languages))
-            for language in languages:
-                files.update(self.data.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
-        return sorted(files)
+        """What the runs of a target need from the network."""
+        return [path for path in self.sources(target) if not self.data.is_own(path)]
 
     def own_files(self, target: str) -> list[str]:
-        """The user's own text, parses and folders of tasks that the runs of a target read."""
-        config, files = self.config, set()
-        parsed = {(run.corpus, "valid", run.source) for run in self._compared(target)}
-        for run in self._translated(target):
-            corpus, system = config.corpora[run.corpus], config.systems[run.system]
-            if corpus.files and not corpus.url:
-                for split, language in product(corpus.files, (run.source, run.target)):
-                    files.update(self.data.raw_files(run.corpus, split, language))
-            languages = [run.source] * bool(system.kind.reads) + [run.target] * system.templated
-            parsed.update(product([run.corpus], SPLITS, languages))
-        for place in parsed:
-            files.update(self.data.parses(*place).values())
+        """The user's own text, parses, tasks and weights that the runs of a target read."""
+        return [*filter(self.data.is_own, self.sources(target))]
+
+    def sources(self, target: str) -> list[str]:
+        """All that the runs of a target are made from: text, parses, tasks, weights, and CoreNLP's jars."""
+        config, data, files = self.config, self.data, set()
         for table in self._benchmark_tables(target):
-            if config.benchmarks[table.benchmark].folder is not None:
-                tasks = config.tasks_of(table)
-                files.update(*(self.data.task_sources(table.benchmark, task) for task in tasks))
+            files.update(data.weights_sources(config.benchmarks[table.benchmark].weights))
+            tasks, parsed = {*config.tasks_of(table)}, self._parsed_tasks(table)
+            files.update(data.corenlp_jars(TASK_LANGUAGE) if parsed else ())
+            for task in tasks | parsed:
+                files.update(data.task_sources(table.benchmark, task, test=task in tasks))
+        parses = {(run.corpus, "valid", run.source) for run in self._compared(target)}
+        for run in self._translated(target):
+            system, languages = config.systems[run.system], {run.source, run.target}
+            for language in (run.source, run.target)[: 2 if system.templated else 1]:
+                if pair := data.parsed_pair(run.corpus, language):
+                    files.update(data.corenlp_jars(language))
+                    languages.update(sides(pair))
+            files.update(data.corpus_sources(run.corpus, languages))
+            for language in languages:
+                files.update(data.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
+            read = [run.source] * bool(system.kind.reads) + [run.target] * system.templated
+            parses.update(product([run.corpus], SPLITS, read))
+        for place in parses:
+            files.update(path for path in data.parses(*place).values() if not path.startswith(f"{RESULTS}/"))
         for training in runs.trainings(config, [target]):
             if isinstance(training, Pretraining) and (own := config.weights[training.weights].pretrain):
                 files.update(*own.text.values())
-        return sorted(path for path in files if not path.startswith(f"{RESULTS}/"))
+        return sorted(files)
 
     def _compared(self, target: str) -> list[Run]:
         """The runs of a target whose trees are compared with gold trees, in tables or on pages."""
