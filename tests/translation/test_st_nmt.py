@@ -18,7 +18,7 @@ from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
-from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
+from synmask.pipeline.translation.model_file import load_model, save_model, template_model
 from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer, read_templates
 from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
 from synmask.pipeline.translation.train import Translation
@@ -256,7 +256,7 @@ def decode(folder, source, template, output, beam=3):
 
 def test_the_first_model_is_in_the_seconds_file(models):
     first, second = load_model(models / "first.pt"), load_model(models / "second.pt")
-    inside = load_template_model(models / "second.pt")
+    inside = template_model(second, models / "second.pt")
     assert isinstance(second[0], TemplatedTransformer)
     assert not isinstance(inside[0], TemplatedTransformer)
     same = dict(inside[0].named_parameters())  # fairseq leaves a buffer without a value

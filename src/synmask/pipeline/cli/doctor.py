@@ -60,8 +60,8 @@ def doctor(
     cluster = _cluster(config, targets, job=job) if profile == "slurm" else ()
     good = True
     checks = chain(_machine(), _tokenisers(config, targets), _files(config, targets), cluster)
-    for what, fault in checks:
-        print(f"TO DO  {what}: {fault}" if fault else f"good   {what}")
+    for subject, fault in checks:
+        print(f"TO DO  {subject}: {fault}" if fault else f"good   {subject}")
         good = good and not fault
     if not good:
         sys.exit(1)
@@ -90,11 +90,11 @@ def _tokenisers(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
 
 def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     """Java, files of the user's, downloads to come, and the disk."""
-    named = Targets(config, read_published(config.published))
-    downloads = {path for name in targets for path in named.downloads(name)}
+    needs = Targets(config, read_published(config.published))
+    downloads = {path for name in targets for path in needs.downloads(name)}
     if any(path.endswith(".jar") for path in downloads):
         yield "Java for CoreNLP", "" if shutil.which("java") else "install default-jdk-headless"
-    if own := {path for name in targets for path in named.own_files(name)}:
+    if own := {path for name in targets for path in needs.own_files(name)}:
         todo = f"missing: {some(_missing(own))}: put them there, or change what the configuration names"
         yield f"{len(own)} files of yours", todo if _missing(own) else ""
     left, places = _missing(downloads), set()

@@ -125,8 +125,8 @@ def half_done_trainings(config: Config, targets: Iterable[str], results: Path = 
 
 def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
     """The hours of CoreNLP for each task of a benchmark that it parses."""
-    named, threads = Targets(config, read_published(config.published)), config.corenlp.threads
-    for benchmark, task in dict.fromkeys(chain(*map(named.parsed_tasks, targets))):
+    needs, threads = Targets(config, read_published(config.published)), config.corenlp.threads
+    for benchmark, task in dict.fromkeys(chain(*map(needs.parsed_tasks, targets))):
         count = sum(DataFiles(config).task_sentences(benchmark, task, start) for start in ("", "dev-"))
         hours = f"{count / (PARSED_PER_SECOND * threads) / 3600:.2f} hours with {threads} threads"
         yield f"parsing    {benchmark}/{task}: at most {count:,} sentences, {hours}"

@@ -48,8 +48,8 @@ def settings(
         print(as_json(run))
         return
     pieces = "sentencepiece" if entry.sentencepiece else "bpe"
-    shown = flat({"text": entry.text.plain(), pieces: getattr(entry, pieces).plain(), **run.plain()})
-    rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in shown.items()]
+    all_settings = flat({"text": entry.text.plain(), pieces: getattr(entry, pieces).plain(), **run.plain()})
+    rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in all_settings.items()]
     name_width, value_width = (max(map(len, column)) for column in zip(*rows, strict=True))
     values = inherit(values)
     for name, value in rows:

@@ -41,18 +41,20 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
     write_encoded(output, encode_examples(read_task(task, input, test=True), task, weights, max_tokens))
 
 
-def encode_examples(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
+def encode_examples(examples: Examples, task: str, weights: Path, max_tokens: int) -> Encoded:
     """A task's examples as RoBERTa's input (`encode`); targets are NaN in a test set."""
     targets = [*map(TASKS[task].target, examples.labels)] or [math.nan] * len(examples.texts)
-    return encode(examples.texts, targets, weights, most)
+    return encode(examples.texts, targets, weights, max_tokens)
 
 
-def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> Encoded:
-    """RoBERTa's input for examples, at most `most` tokens each; of `weights` only the vocabulary is read."""
+def encode(texts: Texts, targets: Sequence[float], weights: Path, max_tokens: int) -> Encoded:
+    """RoBERTa's input for examples, at most `max_tokens` each; of `weights` only the vocabulary is read."""
     dictionary = load_dictionary(weights)
     pieces = iter(_encode_texts([sentence for example in texts for sentence in example], weights))
     rows = [
-        join_sentences([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
+        join_sentences(
+            [[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], max_tokens
+        )
         for example in texts
     ]
     tokens, starts = np.fromiter(chain.from_iterable(rows), np.int32), np.cumsum([0, *map(len, rows)])
@@ -64,15 +66,17 @@ def _encode_texts(sentences: Sequence[str], weights: Path) -> list[list[int]]:
     return gpt2.encode([sentence.strip() for sentence in sentences], weights)
 
 
-def join_sentences(sentences: list[list[int]], most: int) -> list[int]:
+def join_sentences(sentences: list[list[int]], max_tokens: int) -> list[int]:
     """One or two sentences as ids, `<s> a </s>` or `<s> a </s> </s> b </s>`.
 
-    If these are more than `most`, the longer sentence loses its last token until they fit; of equally long
-    ones, that which was shorter, or the first, as in the tokenizer of an exported model.
+    If these are more than `max_tokens`, the longer sentence loses its last token until they fit; of equally
+    long ones, that which was shorter, or the first, as in the tokenizer of an exported model.
     """
-    room = most - 2 * len(sentences)
+    room = max_tokens - 2 * len(sentences)
     if room < len(sentences):
-        raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
+        raise UserError(
+            f"max_tokens {max_tokens}: too few for a token of each sentence and the marks; give more"
+        )
     by_length = sorted(sentences, key=len)
     while sum(map(len, sentences)) > room:
         max(by_length, key=len).pop()

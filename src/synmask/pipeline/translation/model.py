@@ -13,7 +13,6 @@ from synmask.pipeline.syntax.tree import in_brackets, over_words
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
-from synmask.pipeline.translation.model_file import Loaded
 from synmask.pipeline.translation.parse import induce_syntax
 from synmask.pipeline.translation.raw_text import splitter_of
 from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
@@ -48,7 +47,6 @@ class Model:
     def __init__(self, path: str | Path, settings: Decoding = DEFAULTS, *, threads: int = 1) -> None:
         self.path, self._settings = Path(path), settings
         self._translator = Translator([self.path], settings, threads=threads)
-        self._loaded = Loaded(self._translator.models[0], self._translator.task, self._translator.text, {})
 
     def translate(
         self,
@@ -97,7 +95,7 @@ class Model:
                 np.array(row["heights"]) if "heights" in row else None,
                 distribution,
             )
-            for row, distribution in induce_syntax(self.path, self._loaded, lines)
+            for row, distribution in induce_syntax(self.path, self._translator.loaded, lines)
         ]
 
     def score(self, sources: Sequence[str], references: Sequence[str]) -> list[float]:
@@ -108,7 +106,7 @@ class Model:
             UserError: other numbers of lines, a line is too long, or the model file cannot split references.
         """
         _check_lines(sources, references)
-        model, task, text, _ = self._loaded
+        model, task, text, _ = self._translator.loaded
         if len(sources) != len(references):
             raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
         if text.vocabulary is not None or task.template_dictionary is not None:

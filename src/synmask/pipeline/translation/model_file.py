@@ -89,9 +89,9 @@ def load_model(path: Path, run: Run = NO_RUN) -> Loaded:
     return _ready(saved, path)
 
 
-def load_template_model(path: Path) -> Loaded:
-    """Like `load_model`, but for the template model that is included in a model file."""
-    return _ready(load(path)["template_model"], path)
+def template_model(loaded: Loaded, path: Path) -> Loaded:
+    """The model that predicts templates, which is included in the model file `path`; as of `load_model`."""
+    return _ready(loaded.saved["template_model"], path)
 
 
 def _ready(saved: dict[str, Any], path: Path) -> Loaded:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +14,12 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
-from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.decode import best_templates, join_names
 from synmask.pipeline.translation.inputs import encode_lines, hint_at_unknown
-from synmask.pipeline.translation.model_file import load_model, load_template_model
+from synmask.pipeline.translation.model_file import Loaded, load_model, template_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
     no_jars,
@@ -73,14 +71,16 @@ class Translator:
         name: Path | None = None,
     ) -> None:
         torch.set_num_threads(threads)
-        self.models, self.task, self.text = _ensemble(models)
+        members = _ensemble(models)
+        self.models, self.loaded = [member.model for member in members], members[0]
+        _, self.task, self.text, _ = members[0]
         if self.task.parsed and parse is None:
             needs = join_names(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         self.splitter = splitter_of(self.text, self.text.source)
         self.templates = None
         if self.task.template_dictionary is not None:
-            self.templates = load_template_model(models[0])
+            self.templates = template_model(self.loaded, models[0])
         self.parse, self.jars, self.name = parse, jars, name
         self.settings: Decoding | None = None
         self.use(settings)
@@ -159,8 +159,8 @@ class Translator:
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
-def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
-    """Models of model files, and a task whose batches suit all of them, and their text settings.
+def _ensemble(paths: Sequence[Path]) -> list[Loaded]:
+    """The models of model files; the batches of the first one's task suit all of them.
 
     Raises:
         UserError: a file is no model file, or the models cannot form an ensemble.
@@ -181,7 +181,7 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], Any, ModelText]:
         raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
     task.needs = frozenset().union(*(member.needs for _, member, *_ in loaded))
     task.mixes = any(member.mixes for _, member, *_ in loaded)
-    return [model for model, *_ in loaded], task, text
+    return loaded
 
 
 def _annotate(
