@@ -26,12 +26,12 @@ from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.encode import encode_examples, join_sentences
-from synmask.pipeline.roberta.encode_text import encode_text
 from synmask.pipeline.roberta.examples import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.finetune import FineTuning, model_outputs
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.predict import load_finetuned, predict
 from synmask.pipeline.roberta.pretrain import Pretraining, pretrain
+from synmask.pipeline.roberta.pretraining_text import encode_text
 from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2

@@ -98,7 +98,7 @@ def test_a_search_with_caches_is_as_one_without(implementation):
         torch.zeros(6, 1, 0, d),
     )  # what each hypothesis is of
     for step in range(40):  # more tokens than a cache has room for at first
-        paths, x = paths.longer(), torch.randn(*paths.slots.shape[:2], d)
+        paths, x = paths.extend(), torch.randn(*paths.slots.shape[:2], d)
         inputs = torch.cat([inputs, x[:, :, None]], dim=2)
         found = attention(x, paths)
         for s, sentence in enumerate(inputs):

@@ -56,7 +56,7 @@ def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
     both = LayerSteps(products, layer, cross), fused.FusedLayer(products, layer, cross.memory, cross.padding)
     paths = Paths.start(sentences + 2, states.device)
     for step in range(5):
-        paths = paths.longer()
+        paths = paths.extend()
         x = torch.randn(*paths.slots.shape[:2], d)
         bias = torch.randn(len(x), heads, 1, step + 1) if step % 2 else None
         expected, found = (one(x, paths, bias) for one in both)

@@ -7,7 +7,7 @@ from synmask.pipeline.search.slots import INITIAL_SLOTS, Paths
 
 def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses(implementation):
     paths = Paths(torch.tensor([4, 2]), torch.tensor([[[0, 3], [0, 2]], [[1, 2], [1, 0]]]), size=4)
-    longer = paths.longer()
+    longer = paths.extend()
     assert longer.slots.tolist() == [[[0, 3, 1], [0, 2, 4]], [[1, 2, 3], [1, 0, 4]]]
     assert longer.size == 5
     assert [index.tolist() for index in longer.last()] == [[[4], [2]], [[1, 4], [3, 4]]]
@@ -17,7 +17,7 @@ def test_a_path_stays_as_it_is_while_others_come_and_go(implementation):
     torch.manual_seed(1)
     paths = Paths.start(5, torch.device("cpu"))
     for _ in range(30):
-        before, paths = paths, paths.longer()
+        before, paths = paths, paths.extend()
         assert torch.equal(paths.slots[..., :-1], before.slots)
         for sentence in paths.slots.tolist():
             new = [slots[-1] for slots in sentence]

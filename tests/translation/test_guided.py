@@ -94,7 +94,7 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
         decoder = DecoderSteps(model.decoder, encoded, 9, Products())
         paths, steps = Paths.start(len(source), source.device), []
         for token in previous.split(1, dim=1):
-            paths = paths.longer()
+            paths = paths.extend()
             steps.append(model.decoder.output_projection(decoder(token, paths)))
     real = previous.ne(task.tgt_dict.pad())
     torch.testing.assert_close(torch.cat(steps, 1)[real], whole[real], rtol=0, atol=2e-6)

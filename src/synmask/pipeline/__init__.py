@@ -27,7 +27,7 @@ def load(path: str | Path, *, beam: int = 5, length_penalty: float = 1.0, thread
         if (message := missing(error)) is None:
             raise
         raise ModuleNotFoundError(message, name=error.name) from None
-    settings = module.decoding(module.DEFAULTS, beam=beam, length_penalty=length_penalty)
+    settings = module.override_decoding(module.DEFAULTS, beam=beam, length_penalty=length_penalty)
     return module.Model(path, settings, threads=threads)
 
 

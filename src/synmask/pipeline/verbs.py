@@ -47,7 +47,7 @@ STEPS = {
     "Language understanding": {
         "glue": "corpora.glue:write_part",
         "convert-roberta": "roberta.huggingface:convert_huggingface",
-        "pretraining-text": "roberta.encode_text:write_pretraining_text",
+        "pretraining-text": "roberta.pretraining_text:write_pretraining_text",
         "encode-parses": "roberta.encode:encode_parses",
         "encode-task": "roberta.encode:encode_task",
         "task-sentences": "corpora.task_sentences:write_sentences",

@@ -136,7 +136,7 @@ def _loss_of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, non
 
 
 @dataclass(frozen=True)
-class Continuing(SentenceStage):
+class ContinuedPretraining(SentenceStage):
     """Continued pre-training on parsed sentences; the last model is kept."""
 
     settings: ContinuedRun
@@ -213,4 +213,4 @@ def continue_pretraining(
         run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
         settings: Losses and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Continuing(settings, training.seed, data, weights), run, training)
+    run_stage(ContinuedPretraining(settings, training.seed, data, weights), run, training)

@@ -40,7 +40,7 @@ class Paths(NamedTuple):
         rows = torch.arange(sentences, device=device)
         return cls(rows, rows.new_empty((sentences, 1, 0)))
 
-    def longer(self) -> Self:
+    def extend(self) -> Self:
         """The same hypotheses, each with one more token: in the first slots that none of them uses."""
         if extension.LOADED and self.slots.device.type == "cpu":
             return type(self)(self.rows, *torch.ops.synmask.longer(self.slots, self.size))

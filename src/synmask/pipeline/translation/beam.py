@@ -86,7 +86,7 @@ class BeamSearch:
         paths = Paths.start(sentences, device)
         never = self._forbidden(device)
         for step in range(self.longest + 1):
-            paths = paths.longer()
+            paths = paths.extend()
             # twice as many as go on, since one of each hypothesis ends at most
             excluded = never[-1 if step == self.longest else min(step, 1)]
             limits = (score, 2 * self.beam, excluded)

@@ -89,9 +89,9 @@ class AnnotatedPairs(LanguagePairDataset):
         if not self.mask_rate:
             return example
         random = np.random.default_rng([self.seed, self.epoch, index])
-        return example | self._masked(source, annotations, draw_mask(random, len(source), self.mask_rate))
+        return example | self._mask(source, annotations, draw_mask(random, len(source), self.mask_rate))
 
-    def _masked(
+    def _mask(
         self, source: torch.Tensor, annotations: dict[str, torch.Tensor], masked: torch.Tensor
     ) -> dict[str, Any]:
         if "bpe_labels" in annotations:

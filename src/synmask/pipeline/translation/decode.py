@@ -1,7 +1,6 @@
 """Decode with a model file by beam search."""
 
 import hashlib
-import io
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,13 +10,13 @@ import torch
 from synmask.pipeline.arguments import OneOrMore, Spread, Threads, on_gpus
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, json_text, read_lines
+from synmask.pipeline.files import all_writing, csv_text, json_text, read_lines
 from synmask.pipeline.record import record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
-from synmask.pipeline.translation.forced import encode_references, log_probabilities, write_probabilities
+from synmask.pipeline.translation.forced import COLUMNS, encode_references, log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
-from synmask.pipeline.translation.model_file import Loaded, load_model
+from synmask.pipeline.translation.model_file import LoadedModel, load_model
 from synmask.pipeline.translation.raw_text import restore_text
 from synmask.pipeline.translation.st_nmt import read_templates
 
@@ -56,13 +55,15 @@ def decode_files(
     run = run_beside(model)
     transformer, task, text, saved = load_model(model, run)
     weights = fingerprint(transformer)
-    if task.parsed and not annotations:
-        raise UserError(f"{model}: reads {join_names(task.parsed)} of a parser; give --annotations")
+    if task.parser_annotations and not annotations:
+        raise UserError(
+            f"{model}: reads {join_names(task.parser_annotations)} of a parser; give --annotations"
+        )
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
     predictor = (model, saved["template_model"].get("training")) if templated else None
-    parsed = annotations if task.parsed else [None] * len(inputs)
+    parsed = annotations if task.parser_annotations else [None] * len(inputs)
     template_files = templates if templated else [None] * len(inputs)
     expected = references or [None] * len(inputs)
     if len({*map(len, (inputs, outputs, parsed, template_files, expected))}) > 1:
@@ -85,10 +86,10 @@ def decode_files(
             seconds = time.perf_counter() - started
             contents = ["".join(f"{line}\n" for line in lines) for lines in restore_text(hypotheses, text)]
             if reference:
-                pairs, table = task.sources(sentences, rows, template_ids, forced), io.StringIO()
+                pairs = task.sources(sentences, rows, template_ids, forced)
                 values = log_probabilities(transformer, pairs, settings.max_tokens)
-                write_probabilities(table, values, forced)
-                contents.append(table.getvalue())
+                table = zip(values, map(len, forced), strict=True)
+                contents.append(csv_text([COLUMNS, *table]))
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             facts = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
             facts |= {"decoding": settings.plain()}
@@ -120,7 +121,7 @@ def predict_templates(
     torch.set_num_threads(threads)
     run = run_beside(model)
     loaded = load_model(model, run)
-    if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
+    if needed := loaded.task.parser_annotations or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {join_names(needed)}; templates are predicted from the source alone")
     beside = Path(f"{output}.json")
     with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
@@ -131,7 +132,11 @@ def predict_templates(
 
 
 def best_templates(
-    loaded: Loaded, lines: Iterable[str], settings: Decoding, tell: bool = False, name: Path | None = None
+    loaded: LoadedModel,
+    lines: Iterable[str],
+    settings: Decoding,
+    tell: bool = False,
+    name: Path | None = None,
 ) -> list[str]:
     """The best template for each source sentence, both in BPE.
 

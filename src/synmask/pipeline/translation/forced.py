@@ -1,7 +1,5 @@
 """Forced decoding: the probability that a model gives to a translation."""
 
-import csv
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from synmask.pipeline.files import read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import batches, encode_lines
 
-# Those of evaluation.sentences.PROBABILITY; a test compares both. Code of scores then decodes nothing again.
+# Those of evaluation.sentences.PROBABILITY, as a test says: by an import, a change there would decode again.
 COLUMNS = ["log_probability", "tokens"]
 
 
@@ -42,9 +40,3 @@ def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> lis
         for number, value in zip(batch["id"].tolist(), sums.tolist(), strict=True):
             log_probs[number] = round(value, 4) + 0.0  # no -0
     return log_probs
-
-
-def write_probabilities(handle: Any, values: Sequence[float], references: Sequence[torch.Tensor]) -> None:
-    """Write `COLUMNS` of each reference as CSV."""
-    rows = zip(values, map(len, references), strict=True)
-    csv.writer(handle, lineterminator="\n").writerows([COLUMNS, *rows])

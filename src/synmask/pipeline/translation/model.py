@@ -73,7 +73,7 @@ class Model:
         if batch < 1:
             raise UserError(f"batch must be at least 1, not {batch}")
         translator = self._translator
-        translator.use(decoding(self._settings, beam=beam, length_penalty=length_penalty))
+        translator.use(override_decoding(self._settings, beam=beam, length_penalty=length_penalty))
         if nbest > translator.settings.beam:
             raise UserError(f"nbest {nbest}: the beam holds {translator.settings.beam} translations")
         translations = [*translator([*lines], batch=batch, nbest=nbest, scored=nbest > 1)]
@@ -119,7 +119,7 @@ class Model:
         return log_probabilities(model, pairs, self._translator.settings.max_tokens)
 
 
-def decoding(settings: Decoding, **values: float | None) -> Decoding:
+def override_decoding(settings: Decoding, **values: float | None) -> Decoding:
     """The settings with the values that are not None.
 
     Raises:

@@ -21,7 +21,7 @@ ZIP = b"PK\x03\x04"  # how each file of torch.save begins
 DEMO = Path(__file__).with_name("demo.pt")  # `make demo-model`; its card is demo.md
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model in evaluation mode (on the GPU if there is one), its task, how text becomes its input, and the
     contents of its file besides the weights ("run", "training", "template_model")."""
 
@@ -68,7 +68,7 @@ def save_model(
     save(path, saved)
 
 
-def load_model(path: Path, run: Run = NO_RUN) -> Loaded:
+def load_model(path: Path, run: Run = NO_RUN) -> LoadedModel:
     """The model of a model file, `demo` for the one that is shipped.
 
     Args:
@@ -89,12 +89,12 @@ def load_model(path: Path, run: Run = NO_RUN) -> Loaded:
     return _ready(saved, path)
 
 
-def template_model(loaded: Loaded, path: Path) -> Loaded:
+def template_model(loaded: LoadedModel, path: Path) -> LoadedModel:
     """The model that predicts templates, which is included in the model file `path`; as of `load_model`."""
     return _ready(loaded.saved["template_model"], path)
 
 
-def _ready(saved: dict[str, Any], path: Path) -> Loaded:
+def _ready(saved: dict[str, Any], path: Path) -> LoadedModel:
     loaded = _build(saved, f"{path}: not a whole model file of `synmask average`")
     model, task = loaded.model, loaded.task
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
@@ -106,7 +106,7 @@ def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     return loaded._replace(model=model.to(device).eval())
 
 
-def _build(saved: dict[str, Any], fault: str) -> Loaded:
+def _build(saved: dict[str, Any], fault: str) -> LoadedModel:
     """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
         text = ModelText.model_validate(saved["text"])
@@ -125,4 +125,4 @@ def _build(saved: dict[str, Any], fault: str) -> Loaded:
             raise
         message = " ".join(str(error).split())[:200]
         raise UserError(f"{fault} ({type(error).__name__}: {message})") from None
-    return Loaded(model, task, text, {key: value for key, value in saved.items() if key != "model"})
+    return LoadedModel(model, task, text, {key: value for key, value in saved.items() if key != "model"})

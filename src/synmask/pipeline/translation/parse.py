@@ -16,7 +16,7 @@ from synmask.pipeline.record import NO_RUN, record, run_beside
 from synmask.pipeline.syntax.tree import in_brackets, over_words, word_heads
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.translation.inputs import batches, encode_lines, hint_at_unknown
-from synmask.pipeline.translation.model_file import Loaded, load_model
+from synmask.pipeline.translation.model_file import LoadedModel, load_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
     as_bpe,
@@ -105,7 +105,7 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
 
 
 def induce_syntax(
-    path: Path, loaded: Loaded, lines: Iterable[str], *, jars: Jars = no_jars
+    path: Path, loaded: LoadedModel, lines: Iterable[str], *, jars: Jars = no_jars
 ) -> list[tuple[dict[str, Any], np.ndarray | None]]:
     """As `parse_text`, by the model of the file `path`, and P_D with `</s>` of each line."""
     _check_induces(path, loaded)
@@ -117,7 +117,7 @@ def induce_syntax(
     return [(row, p) for _, row, p in sorted(_induce(loaded, split), key=lambda parse: parse[0])]
 
 
-def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | None) -> None:
+def _write_trees(loaded: LoadedModel, jars: Jars, input: Path | None, output: Path | None) -> None:
     """Write the tree over words (`in_brackets`) of each line of raw text as soon as it arrives (`answer`)."""
     text, splitter = loaded.text, splitter_of(loaded.text, loaded.text.source)
 
@@ -130,7 +130,7 @@ def _write_trees(loaded: Loaded, jars: Jars, input: Path | None, output: Path | 
     answer(reply, input=input, output=output, most=most, prompt=f"{text.source}>")
 
 
-def _check_induces(path: Path, loaded: Loaded) -> None:
+def _check_induces(path: Path, loaded: LoadedModel) -> None:
     guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
         raise UserError(
@@ -139,7 +139,7 @@ def _check_induces(path: Path, loaded: Loaded) -> None:
 
 
 def _induce(
-    loaded: Loaded, lines: list[str], first: int = 1, name: Path | None = None
+    loaded: LoadedModel, lines: list[str], first: int = 1, name: Path | None = None
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
 

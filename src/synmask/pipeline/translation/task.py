@@ -73,14 +73,14 @@ class GuidedTranslation:
         if len(texts[0]) != len(texts[1]):
             raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
         syntax = symbols = None
-        if self.parsed:
+        if self.parser_annotations:
             syntax = Annotations(data / f"syntax.{split}.{source}.npy", texts[0].sizes)
         if templates is not None:
             symbols = read_templates(templates, self.template_dictionary, len(texts[0]), {"seed": self.seed})
         return AnnotatedPairs(self, *texts, syntax, symbols, training=split == "train")
 
     @property
-    def parsed(self) -> frozenset[str]:
+    def parser_annotations(self) -> frozenset[str]:
         """The annotations that the model reads and a parser provides."""
         return self.needs & PARSER_ANNOTATIONS
 

@@ -19,7 +19,7 @@ from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.decode import best_templates, join_names
 from synmask.pipeline.translation.inputs import encode_lines, hint_at_unknown
-from synmask.pipeline.translation.model_file import Loaded, load_model, template_model
+from synmask.pipeline.translation.model_file import LoadedModel, load_model, template_model
 from synmask.pipeline.translation.raw_text import (
     Jars,
     no_jars,
@@ -74,8 +74,8 @@ class Translator:
         members = _ensemble(models)
         self.models, self.loaded = [member.model for member in members], members[0]
         _, self.task, self.text, _ = members[0]
-        if self.task.parsed and parse is None:
-            needs = join_names(self.task.parsed)
+        if self.task.parser_annotations and parse is None:
+            needs = join_names(self.task.parser_annotations)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         self.splitter = splitter_of(self.text, self.text.source)
         self.templates = None
@@ -93,7 +93,7 @@ class Translator:
     @property
     def starts_programs(self) -> bool:
         """Whether preparing text starts an external program, which takes seconds for any number of lines."""
-        return bool(self.task.parsed) or starts_program(self.text)
+        return bool(self.task.parser_annotations) or starts_program(self.text)
 
     def __call__(
         self, lines: list[str], first: int = 1, *, batch: int = 64, nbest: int = 1, scored: bool = False
@@ -111,7 +111,7 @@ class Translator:
         plain, tokens, split, sentences = self.encode(lines, first)
         hint_at_unknown(split, self.task.src_dict, first)
         syntax = None
-        if self.task.parsed and sentences:
+        if self.task.parser_annotations and sentences:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
             syntax = _annotate(self.text.source, cased, tokens, split, self.parse)
         templates = None
@@ -159,7 +159,7 @@ class Translator:
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
-def _ensemble(paths: Sequence[Path]) -> list[Loaded]:
+def _ensemble(paths: Sequence[Path]) -> list[LoadedModel]:
     """The models of model files; the batches of the first one's task suit all of them.
 
     Raises:
