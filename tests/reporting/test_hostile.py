@@ -211,7 +211,7 @@ def test_notes_take_labels_as_they_are():
         missing
         == "Missing: x `y` z ` De→En (seed 1); x `y` z ` En→De (seed 2). To make what is missing: snakemake t.md"
     )
-    assert bad.startswith("No finite score, so left out of the means: x `y` z c")
+    assert bad.startswith("No finite score, so left out of the means: x `y` z ` En→De (seed 1).")
 
 
 def test_tables_in_the_terminal_line_up(capsys, tmp_path):

@@ -113,7 +113,7 @@ def cells_of(
         if system != baseline and len(ours) and len(rivals):
             cell |= _tested(metric, column, ours, rivals)
         cells.append(cell)
-    return frame_of(cells)
+    return marked(frame_of(cells))
 
 
 def _finite(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -199,19 +199,15 @@ def text_of(cell: Mapping[str, Any]) -> str | None:
     return f"{text} [{', '.join(faults)}]" if faults else text
 
 
-def _lines(cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The lines of its system that a cell has."""
+def _lines(cell: Mapping[str, Any]) -> Iterator[tuple[str, str | None, bool]]:
+    """The lines of its system that a cell has: each with its text, and whether this is the best."""
     if pd.notna(cell["printed"]):
         line = "published" if cell["origin"] == "measured" else "quoted"
-        yield _line(cell, line, cell["printed"], best=cell["best_published"])
+        yield line, cell["printed"], cell["best_published"]
     if cell["asked"] or cell["seeds"]:
-        yield _line(cell, "here", text_of(cell), best=cell["best"])
+        yield "here", text_of(cell), cell["best"]
     if cell["metric"] == "glue" and pd.notna(cell["median"]):
-        yield _line(cell, "median", f"{cell['median']:z.{METRICS['glue'].digits}f}")
-
-
-def _line(cell: Mapping[str, Any], line: str, text: str | None, *, best: bool = False) -> dict[str, Any]:
-    return {**cell, "line": line, "place": LINES.index(line), "text": text, "best": best}
+        yield "median", f"{cell['median']:z.{METRICS['glue'].digits}f}", False
 
 
 def wide(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
@@ -230,9 +226,12 @@ def wide(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.Da
         head=cells["metric"].map(heads),
         column=cells["column"].map(arrow),
     )
-    rows = cells.to_dict("records")
-    lines = [line for cell in rows for line in _lines(cell)] or [_line(cell, "here", None) for cell in rows]
-    texts = pd.DataFrame([cell | {"text": form(cell) if cell["text"] else None} for cell in lines])
+    lines = (
+        cell | {"line": line, "place": LINES.index(line), "text": text, "best": best}
+        for cell in cells.to_dict("records")
+        for line, text, best in _lines(cell)
+    )
+    texts = pd.DataFrame(cell | {"text": form(cell) if cell["text"] else None} for cell in lines)
     levels = ["group", "column", "head"]
     table = texts.pivot(index=["y", "place", "label", "line"], columns=["x", *levels], values="text")
     shown = [level for level in levels if texts[level].any()]

@@ -82,7 +82,7 @@ def curves_figure(
         ignore_index=True,
     )
     mpl.rcParams["font.family"] = fonts_for(label_of.values())
-    figure, places = panels(len(LOSSES), width=4.6, height=3.4)
+    figure, places = panels(len(LOSSES))
     count = data["system"].nunique()
     for axes, (column, title) in zip(places, LOSSES.items(), strict=True):
         for index, (system, group) in enumerate(data.groupby("system", sort=False)):
@@ -129,7 +129,7 @@ def sweep_figure(*, inputs: OneOrMore[Path], setting: str, output: Place) -> Non
     best = chosen(runs)
     runs["chosen"] = [best.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
     runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
-    figure, places = panels(runs["direction"].nunique(), width=4.6, height=3.4)
+    figure, places = panels(runs["direction"].nunique())
     values = sorted({*runs["value"]})
     for axes, (direction, column) in zip(places, runs.groupby("direction", sort=False), strict=True):
         for (metric, label), colour in zip(SWEPT.items(), COLOURS, strict=False):
@@ -251,9 +251,9 @@ def _characters(path: str) -> frozenset[int]:
     return frozenset(get_font(path).get_charmap())
 
 
-def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.ndarray]:
-    """A figure of axes side by side, each of this size in inches, without overlaps."""
-    figure = Figure(figsize=(width * columns, height), layout="constrained")
+def panels(columns: int) -> tuple[Figure, np.ndarray]:
+    """A figure of axes side by side, without overlaps."""
+    figure = Figure(figsize=(4.6 * columns, 3.4), layout="constrained")
     return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 

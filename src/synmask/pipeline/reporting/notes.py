@@ -22,13 +22,12 @@ def notes(
     """The warnings and the notes of a table."""
     scores = [name for name in options.metrics if name in {*SCORES, *VALID_SCORES} or is_measured(name)]
     units = "examples" if "glue" in options.metrics else "sentences"
-    infinite = runs[runs[scores].isna().any(axis=1)].groupby(RUN, sort=False)
-    diverged = runs.dropna(subset=["diverged"]).groupby(RUN, sort=False)
-    reasons = (f"{_in_words(run)}, {run['diverged'].iloc[0]}" for _, run in diverged)
+    infinite = runs[runs[scores].isna().any(axis=1)]
+    diverged = (f"{'; '.join(_by_cell(part))}, {why}" for why, part in runs.groupby("diverged", sort=False))
     warnings = [
         missing_runs(options.expected, runs, output),
-        listed("No finite score, so left out of the means", (_in_words(run) for _, run in infinite), "; "),
-        listed("Diverged, but in the means", reasons, "; "),
+        listed("No finite score, so left out of the means", _by_cell(infinite), "; "),
+        listed("Diverged, but in the means", diverged, "; "),
         *_of_corpora(runs),
     ]
     rest = [
@@ -49,12 +48,7 @@ def missing_runs(expected: pd.DataFrame, runs: pd.DataFrame, output: Path) -> st
     absent = expected[~pd.MultiIndex.from_frame(expected[RUN]).isin(pd.MultiIndex.from_frame(runs[RUN]))]
     if absent.empty:
         return ""
-    cells = absent.groupby(["label", "group", *CELL], sort=False)
-    names = (
-        f"{' '.join(filter(None, [isolated(label), group, arrow(direction)]))} ({_seeds(cell)})"
-        for (label, group, _, direction, _), cell in cells
-    )
-    missing = f"all {len(expected)} runs" if len(absent) == len(expected) else "; ".join(names)
+    missing = f"all {len(expected)} runs" if len(absent) == len(expected) else "; ".join(_by_cell(absent))
     table = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))  # as its user calls it
     return f"Missing: {missing}. To make what is missing: snakemake {table}.md"
 
@@ -114,10 +108,11 @@ def _of_corpora(runs: pd.DataFrame) -> Iterator[str]:
             yield f"{head}{corpus} {arrow(direction)}: {fact}."
 
 
-def _in_words(runs: pd.DataFrame) -> str:
-    """Runs of one cell in words: "Grammar demo De→En (seeds 1, 2)"."""
-    run = runs.iloc[0]
-    return f"{isolated(run['label'])} {run['corpus']} {arrow(run['direction'])} ({_seeds(runs)})"
+def _by_cell(runs: pd.DataFrame) -> Iterator[str]:
+    """The runs of each cell in words: "Grammar De→En (seeds 1, 2)"."""
+    for (label, group, _, direction, _), cell in runs.groupby(["label", "group", *CELL], sort=False):
+        name = " ".join(filter(None, [isolated(label), group, arrow(direction)]))
+        yield f"{name} (seed{'s' if len(cell) > 1 else ''} {', '.join(map(str, cell['seed']))})"
 
 
 def _signatures(metrics: Sequence[str], runs: pd.DataFrame) -> Iterator[str]:
@@ -140,7 +135,3 @@ def listed(head: str, values: Iterable[object], between: str = ", ") -> str:
     """The known values, each once; "" if there are none."""
     known = dict.fromkeys(str(value) for value in values if value and pd.notna(value))
     return f"{head}: {between.join(known)}." if known else ""
-
-
-def _seeds(runs: pd.DataFrame) -> str:
-    return f"seed{'s' if len(runs) > 1 else ''} {', '.join(map(str, runs['seed']))}"

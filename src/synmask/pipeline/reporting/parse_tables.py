@@ -9,7 +9,7 @@ import pandas as pd
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
-from synmask.pipeline.reporting.cells import TableOptions, cells_of, marked, signed
+from synmask.pipeline.reporting.cells import TableOptions, cells_of, signed
 from synmask.pipeline.reporting.layout import Table, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
 from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
@@ -64,7 +64,7 @@ def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> Table:
     grown = grown.assign(system=grown["tree"] + " trees", seed=0)
     grown["counts"] = grown["counts"].where(grown["system"].eq(baseline))  # others are not tested
     rows = pd.concat([runs[runs["tree"] == "induced"], grown])
-    cells = marked(cells_of(options, metrics, rows, baseline, {}))
+    cells = cells_of(options, metrics, rows, baseline, {})
     counted = runs.groupby("direction", sort=False)["counted"].first()
     numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
     explained = [

@@ -8,7 +8,7 @@ import pandas as pd
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.metric_names import is_measured
 from synmask.pipeline.reporting import runs as results
-from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of, marked
+from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of
 from synmask.pipeline.reporting.layout import Table, write_tables
 from synmask.pipeline.reporting.metrics import PARSE_SCORES
 from synmask.pipeline.reporting.notes import notes
@@ -45,7 +45,7 @@ def write_table(
     """
     known = read_published(published)
     runs = _gather(options, scores, parses, tasks)
-    cells = marked(cells_of(options, options.metrics, runs, options.baseline, known.numbers))
+    cells = cells_of(options, options.metrics, runs, options.baseline, known.numbers)
     if options.sweep:
         choice = results.chosen(runs)
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
