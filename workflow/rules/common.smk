@@ -23,10 +23,6 @@ from synmask.pipeline.workflow.targets import Targets, seen_by
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # a crash, such as SIGBUS, says in the log where it came
 
-# Each overrides those before it.
-FILES = [*project_files(), *workflow.overwrite_configfiles]
-FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
-
 
 @contextmanager
 def ending_in_one_line():
@@ -39,7 +35,9 @@ def ending_in_one_line():
 
 with ending_in_one_line():
     # read here, and not by `configfile:`, which reads YAML 1.1: 010 as eight
-    VALUES = merge(read_all(FILES), of_command_line(workflow.config_settings.config))
+    files = [*project_files(), *workflow.overwrite_configfiles]  # each overrides those before it
+    files = [str(path).removeprefix(f"{os.getcwd()}/") for path in files]
+    VALUES = merge(read_all(files), of_command_line(workflow.config_settings.config))
     CONFIG = load(VALUES)
     PUBLISHED = read_published(CONFIG.published)
 workflow.configfiles.extend(project_files())  # for `--report`, and archives of the workflow
@@ -152,22 +150,9 @@ USING = {
 }
 
 
-def submissions(table, wildcards):
-    """The zips for GLUE's server of a table's systems."""
-    with ending_in_one_line():
-        return TARGETS.submissions(table)
-
-
 def shown(path, caption, category, of, **labels):
     """A file that stands in Snakemake's report, with a caption from workflow/report/ and labels."""
     return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=of, labels=labels)
-
-
-def captioned(name, figure, of="{experiment}-{direction}"):
-    """The three files of the figure `name`; the SVG stands in Snakemake's report."""
-    stem = f"{FIGURES}/{of}-{name}"
-    svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
-    return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
 
 
 # For figures: files of an experiment's runs, by the wildcards `experiment` and, of some, `direction`.
@@ -184,7 +169,3 @@ def run_files(*names, induced=None):
 def first_runs(wildcards, induced="distances"):
     """The run with the first seed of each system."""
     return TARGETS.first_runs(wildcards.experiment, wildcards.direction, induced)
-
-
-def system_labels(wildcards, induced=None):
-    return as_json(TARGETS.labels(run.system for run in runs(wildcards, induced)))

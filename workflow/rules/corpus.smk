@@ -70,7 +70,7 @@ rule text:
         code=code("text"),
         inputs_checksum=lambda w: run(w).inputs_checksum(run(w).raw_text("source"), run(w).raw_text("target")),
         splits=lambda w: run(w).raw_splits(),
-        settings=lambda w: run(w).section("text"),
+        settings=lambda w: as_json(run(w).corpus.text),
         pairs=lambda w: as_json(run(w).corpus.pairs),
         folder=lambda wildcards, output: os.path.dirname(output.pairs),
     shell:

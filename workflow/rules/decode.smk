@@ -49,9 +49,9 @@ rule score:
     params:
         code=code("score-run"),
         run=subpath(output[0], parent=True),
-        lowercase=lambda w: run(w).lowercase(),
+        lowercase=lambda w: as_options(lowercase=run(w).corpus.text.lowercase),
         splits=DECODED,
-        sets=lambda w, input: run(w).named_sets(input.sets),
+        sets=lambda w, input: as_options(sets=run(w).corpus.test_sets, set_files=input.sets),
     shell:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"
@@ -77,7 +77,7 @@ rule measure:
         code=code("measure"),
         function=lambda w: run(w).function(),
         run=subpath(output[0], parent=True),
-        lowercase=lambda w: run(w).lowercase(),
+        lowercase=lambda w: as_options(lowercase=run(w).corpus.text.lowercase),
     shell:
         "synmask measure --run {params.run:q} --metric {wildcards.metric} --sources {input.sources:q}"
         " --references {input.references:q} {params.lowercase} --gpus {resources.gpu} 2> {log:q}"

@@ -12,7 +12,7 @@ rule glue_task:
     params:
         code=code("glue"),
         inputs_checksum=lambda w: run(w).inputs_checksum(run(w).task_sources()),
-        rows=lambda w: run(w).part_rows(),
+        rows=lambda w: (run(w).task.rows | run(w).task.test_rows)[w.part],
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
         " --output {output:q} --rows {params.rows} 2> {log:q}"
@@ -114,9 +114,9 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=lambda w: run(w).of_parts(TASK / "{part}.tsv"),
-        predicted=lambda w: run(w).of_parts(TUNED / "predictions.{part}.txt"),
-        records=lambda w: run(w).of_parts(TUNED / "predictions.{part}.json"),
+        gold=lambda w: each(TASK / "{part}.tsv", part=run(w).task.parts),
+        predicted=lambda w: each(TUNED / "predictions.{part}.txt", part=run(w).task.parts),
+        records=lambda w: each(TUNED / "predictions.{part}.json", part=run(w).task.parts),
         record=TUNED / "train.json",
     output:
         TUNED / "scores.json",
@@ -137,7 +137,7 @@ rule nlu_score:
 rule nlu_baselines:
     input:
         train=TASK / "train.tsv",
-        gold=lambda w: run(w).of_parts(TASK / "{part}.tsv"),
+        gold=lambda w: each(TASK / "{part}.tsv", part=run(w).task.parts),
     output:
         TASK / "baselines.json",
     log:

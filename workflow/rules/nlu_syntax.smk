@@ -3,7 +3,7 @@
 
 rule task_sentences:
     input:
-        parts=lambda w: run(w).task_rows(),
+        parts=lambda w: each(TASK / "{part}.tsv", part=run(w).parsed_parts()),
     output:
         text=TASK / "syntax/{number}.text",
         tokens=TASK / "syntax/{number}.tokens",

@@ -1,6 +1,13 @@
 # Scores → figures and the page. All are local: each takes a second.
 
 
+def captioned(name, figure, of="{experiment}-{direction}"):
+    """The three files of the figure `name`; the SVG stands in Snakemake's report."""
+    stem = f"{FIGURES}/{of}-{name}"
+    svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
+    return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
+
+
 rule curves:
     input:
         histories=run_files("history.csv"),
@@ -13,7 +20,7 @@ rule curves:
     params:
         code=code("curves"),
         runs=lambda w: as_json([[run.system, run.seed] for run in runs(w)]),
-        labels=system_labels,
+        labels=lambda w: as_json(TARGETS.labels(run.system for run in runs(w))),
         output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"

@@ -63,7 +63,7 @@ rule sentencepiece:
         **preparing("sentencepiece"),
     params:
         code=code("sentencepiece"),
-        settings=lambda w: run(w).section("sentencepiece"),
+        settings=lambda w: as_json(run(w).corpus.sentencepiece),
         tokenisers=lambda w: as_options(
             tokenisers=[*map(run(w).corpus.text.tokeniser_of, (w.source, w.target))]
         ),
@@ -77,8 +77,8 @@ rule sentencepiece:
 rule annotate:
     input:
         unpack(lambda w: run(w).parses()),
-        subwords=lambda w: run(w).in_subwords(),
-        kept=lambda w: run(w).kept_lines(),
+        subwords=lambda w: PAIR / ("spelled" if run(w).corpus.sentencepiece else "bpe") / "{split}.{source}",
+        kept=lambda w: [PAIR / "clean/kept.{source}-{target}"] if w.split == "train" else [],
     output:
         annotations=PAIR / "bin/syntax.{split}.{source}.npy",
         counts=PAIR / "bin/syntax.{split}.{source}.json",

@@ -20,7 +20,7 @@ rule templates:
     params:
         code=code("templates"),
         inputs_checksum=lambda w: run(w).inputs_checksum(run(w).target_trees(*TRAINED)),
-        settings=lambda w: run(w).template_cut(),
+        settings=lambda w: as_json(CONFIG.template_cut(w.corpus, f"{w.source}-{w.target}", w.system)),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
         output=subpath(output[0], parent=True),
     shell:

@@ -22,8 +22,8 @@ rule convert_roberta:
 
 rule pretraining_text:
     input:
-        train=lambda w: run(w).pretraining_text("train"),
-        valid=lambda w: run(w).pretraining_text("valid"),
+        train=lambda w: run(w).pretraining.text["train"],
+        valid=lambda w: run(w).pretraining.text["valid"],
     output:
         vocabulary=VOCABULARY,
         text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
@@ -36,7 +36,7 @@ rule pretraining_text:
     params:
         code=code("pretraining-text"),
         inputs_checksum=lambda w: run(w).inputs_checksum(
-            run(w).pretraining_text("train"), run(w).pretraining_text("valid")
+            run(w).pretraining.text["train"], run(w).pretraining.text["valid"]
         ),
         merges=lambda w: run(w).pretraining.merges,
         weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),

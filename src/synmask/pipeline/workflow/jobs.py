@@ -237,10 +237,6 @@ class Job:
     def corpus(self) -> Corpus:
         return self.config.corpora[self.wildcards.corpus]
 
-    def section(self, name: str, **kwargs: Any) -> str:
-        """A section of a corpus' settings as JSON; `kwargs`: keys to include or exclude."""
-        return as_json(getattr(self.corpus, name).model_dump(mode="json", **kwargs))
-
     def raw_text(self, side: str) -> list[str]:
         """The raw text of a side ("source" or "target") of a corpus: of train, then of valid and test."""
         language = getattr(self.wildcards, side)
@@ -266,24 +262,8 @@ class Job:
         languages = [language] if language else [self.wildcards.source, self.wildcards.target]
         return {*map(self.config.corpora[name].text.tokeniser_of, languages)}
 
-    def in_subwords(self) -> str:
-        """The sub-words that words of a parser are aligned with."""
-        return PAIR / ("spelled" if self.corpus.sentencepiece else "bpe") / "{split}.{source}"
-
-    def named_sets(self, files: Iterable[str]) -> str:
-        """The options that name the sets of a corpus' test set, if it has several."""
-        names = self.corpus.test_sets
-        return as_options(sets=names, set_files=[*files]) if names else ""
-
-    def lowercase(self) -> str:
-        return "--lowercase" if self.corpus.text.lowercase else ""
-
     def tokeniser_jars(self) -> list[str]:
         return sorted({jar for name in self.tokenisers() for jar in self.data.tokeniser_jars(name)})
-
-    def kept_lines(self) -> list[str]:
-        """The numbers of the training pairs that are kept; none for other splits, which are kept whole."""
-        return [PAIR / "clean/kept.{source}-{target}"] if self.wildcards.split == "train" else []
 
     def cased(self) -> str:
         """The text that a parser reads: the tokens, or plain text if these are lower-cased."""
@@ -354,21 +334,12 @@ class Job:
         """These files for systems that read templates of the target; none for others."""
         return paths if self.config.systems[self.wildcards.system].templated else []
 
-    def template_cut(self) -> str:
-        """How trees are cut to templates, as JSON."""
-        direction = f"{self.wildcards.source}-{self.wildcards.target}"
-        return as_json(self.config.template_cut(self.wildcards.corpus, direction, self.wildcards.system))
-
     # ---- language understanding ----------------------------------------------------------------------------
 
     @property
     def pretraining(self) -> Pretrain | Continued:
         entry = self.config.weights[self.wildcards.weights]
         return entry.pretrain or entry.continued
-
-    def pretraining_text(self, split: str) -> list[str]:
-        """The text of a pre-training."""
-        return [*self.pretraining.text[split]]
 
     def continued_parses(self) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
@@ -407,10 +378,6 @@ class Job:
         """The files, or the user's folder, of weights in Hugging Face's format."""
         return self.data.weights_sources(self.wildcards.weights)
 
-    def of_parts(self, path: str) -> list[str]:
-        """This file for each part of a task that is predicted."""
-        return [path.replace("{part}", part) for part in self.task.parts]
-
     def submitted(self) -> list[str]:
         """The files of which the submission of a system is made: the answers and scores of all its runs."""
         answered = of_submission(self.config, self.wildcards.benchmark, self.wildcards.system)
@@ -424,11 +391,6 @@ class Job:
         test = part in self.task.test_rows
         return self.data.task_sources(self.wildcards.benchmark, self.wildcards.task, test=test, part=part)
 
-    def part_rows(self) -> int:
-        """How many rows a part of a task must have."""
-        entry = self.task
-        return {**entry.rows, **entry.test_rows}[self.wildcards.part]
-
     def submitted_rows(self) -> list[int]:
         """How many rows each file of a submission must have."""
         tasks = self.benchmark.tasks
@@ -438,10 +400,6 @@ class Job:
         """The parts of a task whose sentences a file of these holds."""
         start = self.wildcards.number.rstrip("0123456789")
         return [*self.data.parsed_together(self.wildcards.benchmark, self.wildcards.task)[start]]
-
-    def task_rows(self) -> list[str]:
-        """The TSV of each of these parts."""
-        return [f"{TASK}/{part}.tsv" for part in self.parsed_parts()]
 
     def task_parses(self) -> list[str]:
         return self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, self.wildcards.part)
