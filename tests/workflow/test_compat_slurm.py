@@ -24,7 +24,7 @@ from synmask.pipeline.workflow.compat_slurm import (
     STOPPED_BEFORE,
     WORKED_ON,
     _executor,
-    _patient,
+    _repeated,
 )
 from synmask.pipeline.workflow.slurm import Site
 
@@ -55,7 +55,7 @@ def states(query, answer):
 def test_the_plugin_takes_a_cancelled_job_for_one_that_runs():
     assert states(job_status_query.query_job_status, "7|CANCELLED by 1000") == {"7": "CANCELLED by 1000"}
     assert 'startswith("CANCELLED")' not in inspect.getsource(plugin.Executor.check_active_jobs)
-    assert states(_patient(job_status_query.query_job_status), "7|CANCELLED by 1000") == {"7": "CANCELLED"}
+    assert states(_repeated(job_status_query.query_job_status), "7|CANCELLED by 1000") == {"7": "CANCELLED"}
 
 
 def test_the_plugin_has_no_answer_where_slurm_has_none():
@@ -70,7 +70,7 @@ def test_an_outage_is_said_once_and_its_end(monkeypatch, caplog):
         clock[0] += 61
         return answers.pop(0)
 
-    patient = _patient(query)
+    patient = _repeated(query)
     for _ in range(3):
         asyncio.run(patient("squeue", logging.getLogger("slurm")))
         clock[0] += 180

@@ -15,17 +15,17 @@ from synmask.pipeline.config.loading import load, project_files, read_all, set_i
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.workflow import nodes, slurm, terminal
-from synmask.pipeline.workflow.compat_slurm import _named
+from synmask.pipeline.workflow.compat_slurm import _with_our_options
 from synmask.pipeline.workflow.jobs import Jobs, for_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
 from synmask.pipeline.workflow.slurm import (
     Site,
     check_requests,
-    continues,
-    ended,
+    continuation_message,
+    end_message,
     partition_of,
     read_site,
-    refusal,
+    refusal_message,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ def job(rule="subwords", **resources):
 
 
 def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_longest():
-    command = _named(
+    command = _with_our_options(
         lambda job, params: f"sbatch --comment {params['comment_str']} -t {job.resources['runtime']}"
     )
     name = "sbatch --comment synmask/demo/de-en/grammar/seed1"
@@ -152,7 +152,7 @@ def test_a_training_on_several_nodes_has_a_worker_per_gpu(monkeypatch, tmp_path)
     training = job("train", **one.on_nodes(), gpu=one.gpus(), cpus_per_task=4)
     training.resources = Given(training.resources)
     facts = {"run_uuid": "u", "slurm_logfile": "log", "account": "", "partition": "", "workdir": None}
-    command = _named(get_submit_command)(training, facts)
+    command = _with_our_options(get_submit_command)(training, facts)
     launcher = "srun --nodes=3 --ntasks=6 --gpus-per-task=1 --kill-on-bad-exit=1 --cpus-per-task=4"
     assert f"--export=ALL,SYNMASK_LAUNCHER='{launcher}'" in command
     assert " --nodes=3 --ntasks=6 --cpus-per-task=4" in command
@@ -213,16 +213,16 @@ def test_what_sbatch_says_comes_with_the_key_to_change(expected, key):
     message = (
         f"SLURM sbatch failed. The error message was '{expected}'.\n    sbatch call:\n        sbatch …\n"
     )
-    first, *rest = refusal(message, job(gpu=1), Site()).splitlines()
+    first, *rest = refusal_message(message, job(gpu=1), Site()).splitlines()
     assert first == expected
     assert key in rest[0]
 
 
 def test_a_lost_job_says_how_it_ended():
     message = "SLURM-job '7' failed, SLURM status is: 'FAILED'. Detailed failure reason unavailable"
-    assert ended(message, [], job(), Site()) == "SLURM job 7: FAILED"
+    assert end_message(message, [], job(), Site()) == "SLURM job 7: FAILED"
     killed = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0"
-    assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
+    assert "over its memory: it asked for 2,000 MB" in end_message(message, [killed], job(), Site())
 
 
 # The end of its Snakemake's log: first the job that failed, then all of the group.
@@ -321,7 +321,7 @@ def test_a_failed_group_is_named_by_the_jobs_that_failed(tmp_path):
 
 def test_jobs_that_wait_are_named_with_the_reason_and_what_to_do():
     reasons = {"a:train": "PartitionTimeLimit", "b:train": "PartitionTimeLimit", "c:text": "Priority"}
-    assert [*slurm.waiting(reasons, Site())] == [
+    assert [*slurm.waiting_messages(reasons, Site())] == [
         "in SLURM's queue for PartitionTimeLimit: a:train, b:train; ask for less `runtime`",
         "in SLURM's queue for Priority: c:text",
     ]
@@ -347,7 +347,7 @@ LOG = "grammar/seed1  epoch 22/400 done  loss 1.2  900 tokens/s  11:00 left\nsto
 
 
 def test_a_training_that_continues_says_where_and_in_which_time():
-    assert continues("3", job("train", runtime=1), Site(), LOG.splitlines()) == (
+    assert continuation_message("3", job("train", runtime=1), Site(), LOG.splitlines()) == (
         "SLURM job 3 was stopped in epoch 22 of 400, and saved; it continues in the next job "
         "(1 min: `resources.runtime` in config.yaml)"
     )

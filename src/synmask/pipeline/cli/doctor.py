@@ -31,7 +31,7 @@ from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs, entry_of
 from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
-from synmask.pipeline.workflow.terminal import some
+from synmask.pipeline.workflow.terminal import first_names
 
 TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[str, str]  # what was looked at; what is wrong and what to do, "" if it is good
@@ -95,8 +95,9 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     if any(path.endswith(".jar") for path in downloads):
         yield "Java for CoreNLP", "" if shutil.which("java") else "install default-jdk-headless"
     if own := {path for name in targets for path in needs.own_files(name)}:
-        todo = f"missing: {some(_missing(own))}: put them there, or change what the configuration names"
-        yield f"{len(own)} files of yours", todo if _missing(own) else ""
+        missing = first_names(_missing(own))
+        todo = f"missing: {missing}: put them there, or change what the configuration names"
+        yield f"{len(own)} files of yours", todo if missing else ""
     left, places = _missing(downloads), set()
     if todo := licensed(config, left):
         yield "licensed data", todo
@@ -147,8 +148,8 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
         partition = site.gpu_partition if resources.gpus else site.partition
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
-        if lack := shortage(request, nodes, partition):
-            todo = f"{lack[1]}: change `{slurm.RESOURCES[lack[0]]}` there"
+        if shortfall := shortage(request, nodes, partition):
+            todo = f"{shortfall[1]}: change `{slurm.RESOURCES[shortfall[0]]}` there"
         yield f"nodes for `{'.'.join(config.resources_key(*entry))}`", todo
     if job:
         with tempfile.NamedTemporaryFile(dir=".") as file:

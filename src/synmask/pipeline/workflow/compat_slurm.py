@@ -36,23 +36,23 @@ from synmask.pipeline.workflow.slurm import (
     Site,
     check_commands,
     check_requests,
-    continues,
+    continuation_message,
     earlier_jobs,
-    ended,
+    end_message,
     failed_outputs,
     is_set_in,
     is_training,
+    job_title,
     minutes_of,
     partition_of,
     read_site,
-    refusal,
-    requested,
+    refusal_message,
+    request_text,
     same_work,
     slurm_jobs,
     squeue,
     state_of,
-    title,
-    waiting,
+    waiting_messages,
 )
 
 TRIED = "2.8.0"
@@ -81,10 +81,10 @@ def adopt() -> None:
         import snakemake_executor_plugin_slurm as plugin
 
         if not is_adopted(plugin.Executor):
-            plugin.query_job_status = _patient(plugin.query_job_status)
+            plugin.query_job_status = _repeated(plugin.query_job_status)
             age = plugin.get_min_job_age  # None without an answer; then the plugin would change to sacct
             plugin.get_min_job_age = lambda: age() or sys.maxsize
-            plugin.get_submit_command = _named(plugin.get_submit_command)
+            plugin.get_submit_command = _with_our_options(plugin.get_submit_command)
             plugin.Executor = _executor(plugin)
         registry.get_plugin("slurm").executor = plugin.Executor
 
@@ -94,12 +94,12 @@ def is_adopted(executor: type) -> bool:
     return executor.__module__ == __name__
 
 
-def _named(get_submit_command: Any) -> Any:
+def _with_our_options(get_submit_command: Any) -> Any:
     """The call of sbatch with a readable comment, the site's limit, and a warning before a training's."""
 
     def command(job: Any, params: dict[str, Any], **kwargs: Any) -> str:
         site = read_site()
-        call = get_submit_command(job, params | {"comment_str": title(job)}, **kwargs)
+        call = get_submit_command(job, params | {"comment_str": job_title(job)}, **kwargs)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
         if launcher := job.resources.get("mpi"):
             call = call.replace("--export=ALL", f"--export=ALL,{LAUNCHER}={shlex.quote(launcher)}", 1)
@@ -111,7 +111,7 @@ def _named(get_submit_command: Any) -> Any:
     return command
 
 
-def _patient(query: Any) -> Any:
+def _repeated(query: Any) -> Any:
     """The query of states, repeated while SLURM does not answer: the plugin would forget all jobs.
 
     `CANCELLED by …`, which the plugin does not know, and a lasting PREEMPTED become CANCELLED.
@@ -121,25 +121,23 @@ def _patient(query: Any) -> Any:
 
     async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
         nonlocal reported
-        asked_at, found = time.monotonic(), None
-        while found is None:
-            found, seconds = await query(command, logger)
-            away = time.monotonic() - asked_at
-            if found is None and not reported:
+        asked_at = time.monotonic()
+        while (answer := await query(command, logger))[0] is None:
+            if not reported:
                 logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
                 reported = True
-            if found is None and away > MAX_UNANSWERED_SECONDS:
+            if (away := time.monotonic() - asked_at) > MAX_UNANSWERED_SECONDS:
                 return {}, away
-            if found is None:
-                await asyncio.sleep(3)
+            await asyncio.sleep(3)
+        job_states, seconds = answer
         if reported:
             logger.warning("SLURM answers again")
             reported = False
-        for job, state in found.items():
+        for job, state in job_states.items():
             preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
             if state.startswith("CANCELLED") or preempted[job] > 2:
-                found[job] = "CANCELLED"
-        return found, seconds
+                job_states[job] = "CANCELLED"
+        return job_states, seconds
 
     return states
 
@@ -169,7 +167,7 @@ def _executor(plugin: Any) -> type:
             jobs = slurm_jobs(workflow.dag)
             self.earlier = earlier_jobs(os.getcwd())
             for number, name in self.earlier.items():
-                if any(same_work(name, title(job)) for job in jobs):
+                if any(same_work(name, job_title(job)) for job in jobs):
                     logger.warning(
                         f"{name}: an earlier SLURM job, {number}, works on it; the new one waits for its end"
                     )
@@ -178,9 +176,9 @@ def _executor(plugin: Any) -> type:
         def run_job(self, job: Any) -> None:
             self.since[job] = time.time()
             if failures := self.failures[job]:
-                message = f"{title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
-                self.logger.warning(f"{message} asks for {requested(job, self.site)}")
-            known = (number for number, name in self.earlier.items() if same_work(name, title(job)))
+                message = f"{job_title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
+                self.logger.warning(f"{message} asks for {request_text(job, self.site)}")
+            known = (number for number, name in self.earlier.items() if same_work(name, job_title(job)))
             job.waits_for = next((number for number in known if squeue(f"--jobs={number}")), None)
             try:
                 plugin.validate_slurm_extra(job)
@@ -209,7 +207,7 @@ def _executor(plugin: Any) -> type:
                 return
             self.asked = time.monotonic()
             late = {
-                info.external_jobid: title(info.job)
+                info.external_jobid: job_title(info.job)
                 for info in active_jobs
                 if now - self.since.get(info.job, now) > PENDING_SECONDS
             }
@@ -220,7 +218,7 @@ def _executor(plugin: Any) -> type:
             reasons = {late[number]: reason for number, reason in rows if number in late}
             new = {name: reason for name, reason in reasons.items() if self.reasons.get(name) != reason}
             self.reasons |= new
-            for line in waiting(new, self.site):
+            for line in waiting_messages(new, self.site):
                 self.logger.warning(line)
 
         def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
@@ -245,14 +243,14 @@ def _executor(plugin: Any) -> type:
             job, slurm_logs = job_info.job, kwargs.get("aux_logs") or []
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
                 lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0))
-                message = continues(job_info.external_jobid, job, self.site, lines)
-                self.logger.warning(f"{title(job)}: {message}")
+                message = continuation_message(job_info.external_jobid, job, self.site, lines)
+                self.logger.warning(f"{job_title(job)}: {message}")
                 return self.run_jobs([job])  # to Snakemake, it is still the same attempt
             if job_info.external_jobid is None:
-                reason = refusal(msg or "", job, self.site)
+                reason = refusal_message(msg or "", job, self.site)
                 job.attempt = job.restart_times + 1  # the next would be refused, too
                 if reason in self.refusals:
-                    kwargs["brief"] = f"FAILED   {title(job)}: refused in the same way"
+                    kwargs["brief"] = f"FAILED   {job_title(job)}: refused in the same way"
                 self.refusals.add(reason)
             else:
                 reason, kwargs["aux_logs"] = self._ended(job_info, msg or "", slurm_logs)
@@ -295,7 +293,7 @@ def _executor(plugin: Any) -> type:
             lines = [
                 line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")
             ]
-            reason = ended(msg, dict.fromkeys(lines), job, self.site)
+            reason = end_message(msg, dict.fromkeys(lines), job, self.site)
             if state_of(msg) != "CANCELLED" and self._untrained(job, reason):
                 too_few = f"its {minutes_of(job, self.site)} minutes were too few for one update"
                 job.attempt = job.restart_times + 1

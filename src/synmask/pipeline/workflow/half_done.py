@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from synmask.pipeline import stamps
-from synmask.pipeline.workflow.terminal import some
+from synmask.pipeline.workflow.terminal import first_names
 
 ADVICE = "will start again; to keep them instead, add --config any_code=true"
 KEPT = "Nothing of the old is deleted before the new is finished"
@@ -37,14 +37,14 @@ def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool
                 runs.setdefault(epochs, []).append(str(furthest.epochs or "?"))
     lines = []
     if resumable and any_code:
-        lines.append(f"{_named(resumable, 'other code')} and will continue (any_code)")
+        lines.append(f"{_counts(resumable, 'other code')} and will continue (any_code)")
     elif resumable:
         lines.append(
-            f"{_named(resumable, 'other code')} and will start again; to continue them instead, add "
+            f"{_counts(resumable, 'other code')} and will start again; to continue them instead, add "
             f"--config any_code=true. {KEPT}"
         )
     if lost:
-        lines.append(f"{_named(lost, 'version 0.2.0')} and will start again, whatever any_code is. {KEPT}")
+        lines.append(f"{_counts(lost, 'version 0.2.0')} and will start again, whatever any_code is. {KEPT}")
     if finished:
         runs_are = "1 training run is" if finished == 1 else f"{finished} training runs are"
         lines.append(
@@ -54,10 +54,10 @@ def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool
     return "; ".join(lines)
 
 
-def _named(runs: Mapping[int, list[str]], by: str) -> str:
+def _counts(runs: Mapping[int, list[str]], by: str) -> str:
     """The number of trainings by epochs to train, and the epochs that are done of each."""
     count = sum(map(len, runs.values()))
-    where = "; ".join(f"epoch {some(done)} of {epochs}" for epochs, done in runs.items())
+    where = "; ".join(f"epoch {first_names(done)} of {epochs}" for epochs, done in runs.items())
     return (
         f"{'1 training run is' if count == 1 else f'{count} training runs are'} half done by {by} ({where})"
     )

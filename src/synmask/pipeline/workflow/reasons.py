@@ -14,7 +14,7 @@ from typing import Any
 from synmask.pipeline.files import flat
 from synmask.pipeline.paths import RESULTS
 from synmask.pipeline.workflow.sources import DIGITS, files_behind
-from synmask.pipeline.workflow.terminal import some
+from synmask.pipeline.workflow.terminal import first_names
 
 OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value
@@ -32,7 +32,7 @@ def grouped(dag: Any, next_epoch: NextEpoch) -> list[str]:
 
 def because(dag: Any, job: Any, next_epoch: NextEpoch) -> str:
     """Why a job runs again that is done already; empty: it is new, or runs since another one does."""
-    return some([*dict.fromkeys(_reasons(dag, job, next_epoch))])
+    return first_names([*dict.fromkeys(_reasons(dag, job, next_epoch))])
 
 
 def unrecorded(dag: Any) -> str:
@@ -102,7 +102,7 @@ def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | N
     if None in (old_files, new_files):
         yield "code changed since a version that kept no record of it"
     elif files := _differing(old_files, new_files):
-        yield f"{some(files)} changed"
+        yield f"{first_names(files)} changed"
     for key in _differing(old_keys, new_keys):
         values = (_short(json.dumps(keys.get(key))) for keys in (old_keys, new_keys))
         yield f"{key.removeprefix('settings.')} {' → '.join(values)}"

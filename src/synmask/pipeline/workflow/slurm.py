@@ -130,15 +130,15 @@ def setup() -> str:
 # ---- jobs, as Snakemake has them ---------------------------------------------------------------------------
 
 
-def kind_of(job: Any) -> str:
+def job_kind(job: Any) -> str:
     """The name of this kind of job: its group, or its rule."""
     return job.groupid if job.is_group() else job.rule.name
 
 
-def title(job: Any) -> str:
+def job_title(job: Any) -> str:
     """The name of a job for people, such as synmask/iwslt14/de-en/grammar/seed3:train."""
     folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
-    return f"synmask/{below_results(folder)}:{kind_of(job)}"
+    return f"synmask/{below_results(folder)}:{job_kind(job)}"
 
 
 def is_training(job: Any) -> bool:
@@ -181,7 +181,7 @@ def is_set_in(job: Any, resource: str) -> str:
     return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"
 
 
-def requested(job: Any, site: Site) -> str:
+def request_text(job: Any, site: Site) -> str:
     """The request of a job, in words."""
     amounts = amounts_of(job, site)
     return ", ".join(
@@ -229,15 +229,15 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
         if present == []:
             key = _partition_key(partition, site)
             fault = f"no partition {partition}: change `{key}` in {FILE}; `sinfo -s` lists the cluster's"
-        elif lack := shortage(amounts, present, partition):
-            fault = f"{lack[1]}: change {is_set_in(job, RESOURCES[lack[0]])}"
+        elif shortfall := shortage(amounts, present, partition):
+            fault = f"{shortfall[1]}: change {is_set_in(job, RESOURCES[shortfall[0]])}"
         else:
             continue
-        faults.setdefault(fault, []).append(title(job))
-    return [f"{terminal.some([*dict.fromkeys(titles)])}: {fault}" for fault, titles in faults.items()]
+        faults.setdefault(fault, []).append(job_title(job))
+    return [f"{terminal.first_names([*dict.fromkeys(titles)])}: {fault}" for fault, titles in faults.items()]
 
 
-def refusal(msg: str, job: Any, site: Site) -> str:
+def refusal_message(msg: str, job: Any, site: Site) -> str:
     """sbatch's message when it refused a job, and the key to change, if that is known."""
     match = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     message = (match[1] if match else msg.removeprefix("Job submission failed with exception: ")).strip()
@@ -245,7 +245,7 @@ def refusal(msg: str, job: Any, site: Site) -> str:
     partition = partition_of(job, site)
     facts = {name: is_set_in(job, name) for name in RESOURCES.values()}
     facts |= {"partition": partition, "partition_key": _partition_key(partition, site)}
-    asks = f"this job asks for {requested(job, site)}"
+    asks = f"this job asks for {request_text(job, site)}"
     return f"{message}\nchange {where.format(file=FILE, asks=asks, **facts)}" if where else message
 
 
@@ -255,7 +255,7 @@ def state_of(msg: str) -> str:
     return match[1] if match else ""
 
 
-def ended(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
+def end_message(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
     """How a job ended, by its state and by SLURM's `lines` in its log."""
     number, state = re.search(r"SLURM-job '(\S+)' failed", msg), state_of(msg)
     if not (number and state):
@@ -263,7 +263,7 @@ def ended(msg: str, lines: Iterable[str], job: Any, site: Site) -> str:
     over = {"TIMEOUT": "time", "OUT_OF_MEMORY": "memory"}.get(state)
     if re.search("memory limit|oom.kill|out of memory", " ".join(lines), re.I):
         over = "memory"
-    why = f", over its {over}: it asked for {requested(job, site)}" if over else ""
+    why = f", over its {over}: it asked for {request_text(job, site)}" if over else ""
     if state == "CANCELLED":
         why = "; to stop all jobs, press Ctrl-C here"
     return "\n".join([f"SLURM job {number[1]}: {state}{why}", *lines])
@@ -310,15 +310,15 @@ def same_work(name: str, other: str) -> bool:
     return kind == other_kind and long.startswith(short)
 
 
-def waiting(reasons: Mapping[str, str], site: Site) -> Iterator[str]:
+def waiting_messages(reasons: Mapping[str, str], site: Site) -> Iterator[str]:
     """A line per reason for which SLURM lets jobs wait: title → reason."""
     for reason in dict.fromkeys(reasons.values()):
-        names = terminal.some([name for name, other in reasons.items() if other == reason])
+        names = terminal.first_names([name for name, other in reasons.items() if other == reason])
         change = next((change for part, change in WAITING.items() if part in reason), "")
         yield f"in SLURM's queue for {reason}: {names}{change and f'; {change.format(file=FILE)}'}"
 
 
-def continues(number: str, job: Any, site: Site, lines: Iterable[str]) -> str:
+def continuation_message(number: str, job: Any, site: Site, lines: Iterable[str]) -> str:
     """The message about a training that saved and stopped, by the number and the last lines of its job."""
     epoch = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
     place = f" in epoch {epoch[1]} of {epoch[2]}" if epoch else ""
@@ -349,12 +349,12 @@ def _table(dag: Any) -> list[str]:
         return []
     kinds: dict[str, list[Any]] = {}
     for job in jobs:
-        kinds.setdefault(kind_of(job), []).append(job)
+        kinds.setdefault(job_kind(job), []).append(job)
     rows = [("job", "how many", "partition", "CPUs", "GPUs", "MB", "minutes")]
-    for kind, some in sorted(kinds.items()):
-        partitions = ", ".join(sorted({partition_of(job, site) for job in some}))
-        amounts = zip(*(amounts_of(job, site).values() for job in some), strict=True)
-        rows.append((kind, f"{len(some):,}", partitions, *map(_range, amounts)))
+    for kind, same_kind in sorted(kinds.items()):
+        partitions = ", ".join(sorted({partition_of(job, site) for job in same_kind}))
+        amounts = zip(*(amounts_of(job, site).values() for job in same_kind), strict=True)
+        rows.append((kind, f"{len(same_kind):,}", partitions, *map(_range, amounts)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     hours = sum(minutes_of(job, site) * (job.resources.get("nodes") or 1) for job in jobs) / 60
     return [

@@ -200,7 +200,7 @@ class WorkflowRun:
     def other_rules(self) -> str:
         """The rules that run now, without trainings."""
         rules = [*dict.fromkeys(job.rule for job in self.running.values() if not job.training)]
-        return some(rules)
+        return first_names(rules)
 
     def ending(self) -> Iterator[tuple[str, str]]:
         """The summary at the end: heads and texts of its lines."""
@@ -212,9 +212,9 @@ class WorkflowRun:
                 yield "missing", f"files of {count_of_jobs(self.absent, 0)}: without --touch, they are made"
         elif done == self.total:
             yield "done", f"{count_of_jobs(done, self.trainings)}, in {took}"
-            yield ("tables", some(tables)) if tables else ("made", some(self.last))
+            yield ("tables", first_names(tables)) if tables else ("made", first_names(self.last))
         else:
-            failed = f"; failed: {some(sorted(self.failed))}" if self.failed else ""
+            failed = f"; failed: {first_names(sorted(self.failed))}" if self.failed else ""
             yield "stopped", f"{done} of {self.total} jobs are done, in {took}{failed}"
             yield "to do", RERUN_HINT.removeprefix("fix it, then ") if self.interrupted else RERUN_HINT
         if self.log:
@@ -316,7 +316,7 @@ def count_of_jobs(jobs: int, trainings: int) -> str:
     return f"{total}, {trainings:,} of them {trained}" if trainings else total
 
 
-def some(names: list[str]) -> str:
+def first_names(names: list[str]) -> str:
     """The first `MAX_NAMES` names, and the number of the others."""
     rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + rest
