@@ -133,12 +133,14 @@ def test_a_regression_trained_on_0_to_1_is_exported_with_its_own_scores(weights,
     torch.testing.assert_close(there, 5 * here, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", ["published", "none"])
-def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, attention):
-    options = {"bpe": "none", "conv_layers": 2, "conv_kernel": 5, "layers": 2, "activation": "softmax"}
-    guide = {"guide": "grammar", "options": options | {"attention": attention}}
-    model = tuned(tmp_path / "best.pt", weights, "mnli", **guide)
-    folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
+def test_guided_models_are_the_same_without_synmask(alone, weights, tmp_path):
+    models = {}
+    for attention in ("published", "none"):
+        (folder := tmp_path / attention).mkdir()
+        options = {"bpe": "none", "conv_layers": 2, "conv_kernel": 5, "layers": 2, "activation": "softmax"}
+        guide = {"guide": "grammar", "options": options | {"attention": attention}}
+        models[folder] = tuned(folder / "best.pt", weights, "mnli", **guide)
+        export(folder / "best.pt", weights, folder / "out")
     encoded = encode_examples(Examples(tuple(PAIRS), ("neutral",) * len(PAIRS)), "mnli", weights, 20)
     rows = [torch.as_tensor(encoded[i]).long() for i in range(len(PAIRS))]
     sides = {
@@ -150,35 +152,36 @@ def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, at
         f"""
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
-model, told = AutoModelForSequenceClassification.from_pretrained(
-    {str(folder)!r}, trust_remote_code=True, output_loading_info=True)
-assert not any(told.values()), told
 read = torch.load({str(tmp_path / "inputs")!r})
-with torch.no_grad():
-    out = {{side: model(ids, attention_mask=ids.ne(1).long()).logits for side, ids in read.items()}}
-    out["syntax"] = vars(model.parse(read["right"]))
-    assert model.bfloat16()(read["right"]).logits.isfinite().all()
-out["ids"] = AutoTokenizer.from_pretrained({str(folder)!r})(*map(list, zip(*{PAIRS!r})), truncation=True).input_ids
-torch.save(out, {str(tmp_path / "outputs")!r})
+for folder in {[*map(str, models)]!r}:
+    model, told = AutoModelForSequenceClassification.from_pretrained(
+        folder + "/out", trust_remote_code=True, output_loading_info=True)
+    assert not any(told.values()), told
+    with torch.no_grad():
+        out = {{side: model(ids, attention_mask=ids.ne(1).long()).logits for side, ids in read.items()}}
+        out["syntax"] = vars(model.parse(read["right"]))
+        assert model.bfloat16()(read["right"]).logits.isfinite().all()
+    tokenizer = AutoTokenizer.from_pretrained(folder + "/out")
+    out["ids"] = tokenizer(*map(list, zip(*{PAIRS!r})), truncation=True).input_ids
+    torch.save(out, folder + "/outputs")
 """,
         "torch",
         "transformers",
     )
     assert done.returncode == 0, done.stderr
-    there, expected = (
-        torch.load(tmp_path / "outputs"),
-        model_outputs(model, Sentences(encoded, load_weights(weights).dictionary)),
-    )
-    for side in ("right", "left"):
-        torch.testing.assert_close(
-            there[side], expected, rtol=0, atol=1e-5, msg=lambda m, s=side: f"{s}: {m}"
-        )
-    assert expected.std() > 0.01
-    assert there["ids"] == [row.tolist() for row in rows]
-    with torch.no_grad():
-        syntax = model.encoder.sentence_encoder.induce(sides["right"], {})
-    for name, value in vars(syntax).items():
-        torch.testing.assert_close(there["syntax"][name], value, rtol=0, atol=1e-5)
+    for folder, model in models.items():
+        there = torch.load(folder / "outputs")
+        expected = model_outputs(model, Sentences(encoded, load_weights(weights).dictionary))
+        for side in ("right", "left"):
+            torch.testing.assert_close(
+                there[side], expected, rtol=0, atol=1e-5, msg=lambda m, s=side: f"{s}: {m}"
+            )
+        assert expected.std() > 0.01
+        assert there["ids"] == [row.tolist() for row in rows]
+        with torch.no_grad():
+            syntax = model.encoder.sentence_encoder.induce(sides["right"], {})
+        for name, value in vars(syntax).items():
+            torch.testing.assert_close(there["syntax"][name], value, rtol=0, atol=1e-5)
 
 
 def test_the_example_of_the_docs(weights, tmp_path, monkeypatch, capsys):
