@@ -21,7 +21,7 @@ from synmask.pipeline import languages
 from synmask.pipeline.cli import main
 from synmask.pipeline.cli.plan import Row
 from synmask.pipeline.cli.plan import lines as plan_lines
-from synmask.pipeline.display import aligned, arrow
+from synmask.pipeline.display import aligned
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.published import Published
@@ -258,8 +258,3 @@ def test_a_card_shows_names_as_they_are(tmp_path, label):
     assert unescape(cells[0]) == shown
     assert len(cells) == 5
     assert unescape(html).count(shown) >= 6
-
-
-def test_directions_with_regions():
-    assert arrow("en-pt-BR") == "En→Pt-BR"
-    assert arrow("pt-BR-zh-Hant") == "Pt-BR→Zh-Hant"

@@ -125,12 +125,6 @@ def test_special_characters_are_escaped(written, tmp_path):
     assert "<h1>50% of demo_x</h1>" in shown
 
 
-def test_directions_and_other_columns():
-    assert arrow("de-en") == "De→En"
-    assert arrow("SST-2") == "SST-2"
-    assert arrow("MNLI-mm") == "MNLI-mm"
-
-
 def test_a_table_comes_back_from_json_as_it_went(tmp_path):
     cells = frame_of([cell(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3), cell(system="b")])
     whole = Table("T", cells, ["Missing."], ["A note."], "b")
@@ -224,8 +218,11 @@ def test_wide_and_right_to_left_labels(written, tmp_path):
     ("name", "shown"),
     [
         ("de-en", "De→En"),
+        ("en-pt-BR", "En→Pt-BR"),
         ("pt-BR-zh_TW", "Pt-BR→Zh_TW"),
-        ("MNLI-m", "MNLI-m"),
+        ("pt-BR-zh-Hant", "Pt-BR→Zh-Hant"),
+        ("SST-2", "SST-2"),
+        ("MNLI-mm", "MNLI-mm"),
         ("test-matched", "test-matched"),
     ],
 )

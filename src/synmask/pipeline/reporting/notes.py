@@ -57,11 +57,9 @@ def how_to_read(cells: pd.DataFrame, runs: pd.DataFrame, bold: str = "") -> str:
     """The meaning of the parts of a cell; `bold`: if not the best of each column."""
     seeds = ", ".join(map(str, sorted({*runs["seed"]} - {0})))  # 0: of trivial baselines
     spread = "Mean ± sample standard deviation over seeds {}" if cells["seeds"].max() > 1 else "One seed ({})"
-    fewer = cells["seeds"].gt(0) & cells["seeds"].lt(cells["asked"])
     parts = {
         spread.format(seeds): seeds,
         "in parentheses the difference to the published number": cells["difference"].notna().any(),
-        "in brackets how many of the runs there are, or diverged": (fewer | cells["diverged"].gt(0)).any(),
         f"bold: {bold or 'the best of each column'}": cells[["best", "best_published"]].any(axis=None),
     }
     text = "; ".join(part for part, shown in parts.items() if shown)

@@ -140,14 +140,10 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
         "first": min(times, default=None),
         "last": max(times, default=None),
         "commits": [*dict.fromkeys(commit for run in there for commit in run.commits)],
-        "devices": _all(there, "device"),
+        "devices": [*dict.fromkeys(run.scores["device"] for run in there if run.scores.get("device"))],
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
         "versions": {package: " and ".join(versions[package]) for package in sorted(versions)},
     }
-
-
-def _all(runs: Iterable[TrainingRun], key: str) -> list[str]:
-    return list(dict.fromkeys(str(run.scores[key]) for run in runs if run.scores.get(key)))
 
 
 def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
