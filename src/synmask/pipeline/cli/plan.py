@@ -88,14 +88,14 @@ class Row:
 
 def rows_of(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
     """The rows of all `trainings` of the targets."""
-    clock, alike = Clock(config, results), {}
+    clock, by_folder = Clock(config, results), {}
     for training in trainings(config, targets):
-        alike.setdefault(training.folders(), []).append(training)
-    return [_row(config, clock, jobs) for jobs in alike.values()]
+        by_folder.setdefault(training.folders(), []).append(training)
+    return [_row(config, clock, seeds) for seeds in by_folder.values()]
 
 
-def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
-    first, work = jobs[0], clock.work(jobs[0])
+def _row(config: Config, clock: Clock, seeds: list[Training]) -> Row:
+    first, work = seeds[0], clock.work(seeds[0])
     resources, models = config.resources_of(*entry_of(first.wildcards)), BEST
     if isinstance(first, Run):
         models = max(config.training_of(first.corpus, first.system).kept, BEST)
@@ -103,8 +103,8 @@ def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
     checkpoints = size * (models + 2 * RESUME)  # last.pt and previous.pt
     return Row(
         name=below_results(first.folders()).replace("/seed{seed}", "").removesuffix("/{system}"),
-        count=len(jobs),
-        left=sum(not (clock.results / below_results(job.folder) / "train.json").exists() for job in jobs),
+        count=len(seeds),
+        left=sum(not (clock.results / below_results(seed.folder) / "train.json").exists() for seed in seeds),
         hours=clock.hours(first),
         parameters=work.parameters,
         kept=size + (checkpoints if resources.keep_checkpoints else 0),  # else a hard link to the model
@@ -113,13 +113,10 @@ def _row(config: Config, clock: Clock, jobs: list[Training]) -> Row:
     )
 
 
-def half_done_trainings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> str:
+def half_done_trainings(config: Config, targets: Iterable[str]) -> str:
     """Trainings of the targets that other code has half done, in one line."""
     jobs = Jobs(config)
-    begun = (
-        (results / below_results(training.folder), partial(jobs.stamp, training))
-        for training in trainings(config, targets)
-    )
+    begun = ((Path(each.folder), partial(jobs.stamp, each)) for each in trainings(config, targets))
     return half_done.line(begun, config.any_code)
 
 
@@ -175,12 +172,12 @@ def sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]
     return chosen
 
 
-HEAD = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")
+COLUMNS = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")
 
 
 def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    yield aligned(HEAD, [*map(_cells, rows)]) + "\n"
+    yield aligned(COLUMNS, [*map(_cells, rows)]) + "\n"
     count, left = sum(row.count for row in rows), sum(row.left for row in rows)
     yield f"trainings  {count}, {count - left} of them done"
     each = [row.hours for row in rows for _ in range(row.left)]
