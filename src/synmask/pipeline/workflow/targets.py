@@ -112,7 +112,7 @@ class Targets:
         return list(dict.fromkeys([*own, *map(table_file, tables)]))
 
     def downloads(self, target: str) -> list[str]:
-        """What the runs of a target need from the network."""
+        """The sources of a target's runs that come from the network."""
         return [path for path in self.sources(target) if not self.data.is_own(path)]
 
     def own_files(self, target: str) -> list[str]:
