@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from synmask.pipeline.arguments import Json, OneOrMore, Source, Target, Threads
 from synmask.pipeline.config.sections import Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
 from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import SPLITS, Split, all_writing, json_text, read_lines, together
+from synmask.pipeline.files import SPLITS, Split, all_writing, read_lines, together, write_json
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.text.clean import check_dropped, clean
 from synmask.pipeline.text.overlap import Overlap, Pair
@@ -57,64 +58,57 @@ def write_text(
         UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, there are not as many
             pairs as expected, or nine tenths of the training pairs would be dropped.
     """
-    files_of: dict[Split, list[tuple[Path, Path]]] = {split: [] for split in SPLITS}
-    for split, *files in together(splits=splits, source_in=source_in, target_in=target_in):
-        files_of[split].append(files)
-    if missing := [split for split, files in files_of.items() if not files]:
+    raw_files: dict[Split, list[tuple[Path, Path]]] = {split: [] for split in SPLITS}
+    for split, *pair in together(splits=splits, source_in=source_in, target_in=target_in):
+        raw_files[split].append(pair)
+    if missing := [split for split, raw in raw_files.items() if not raw]:
         raise UserError(f"--splits: no file of {', '.join(missing)}; give some of each split")
     with whole_folder(output, "text") as root:
         languages = (source, target)
+
+        def files(folder: str, split: str) -> list[Path]:
+            return [root / f"{folder}/{split}.{language}" for language in languages]
+
         sizes = {
-            split: write_pair(
-                name,
-                files,
-                [root / f"text/{split}.{language}" for language in languages],
-                (pairs or {}).get(split),
-            )
-            for split, files in files_of.items()
+            split: write_pair(name, raw, files("text", split), (pairs or {}).get(split))
+            for split, raw in raw_files.items()
         }
 
         def tokens(split: str) -> Iterator[Pair]:
+            """The tokens of a split's pairs, which are written on the way."""
             sides = (
                 tokenise(
-                    read_lines(root / f"text/{split}.{language}"),
+                    read_lines(text),
                     language,
                     tokeniser=settings.tokeniser_of(language),
                     lowercase=settings.lowercase,
                     threads=threads,
                     jars=jars,
                 )
-                for language in languages
+                for text, language in zip(files("text", split), languages, strict=True)
             )
-            return zip(*sides, strict=True)
+            with all_writing(files("tokens", split)) as handles:
+                for pair in zip(*sides, strict=True):
+                    _write_lines(handles, pair)
+                    yield pair
 
         outcomes: Counter[str] = Counter()
         overlap = Overlap()
-        held_out = [root / f"tokens/{split}.{language}" for split in SPLITS[1:] for language in languages]
-        trained = [
-            root / f"{folder}/train.{language}" for folder in ("tokens", "clean") for language in languages
-        ]
-        counts = root / "pairs.json"
-        with all_writing([*held_out, *trained, root / f"clean/kept.{source}-{target}", counts]) as handles:
-            for place, split in enumerate(SPLITS[1:]):
-                overlap.hold(split, _written(tokens(split), handles[2 * place : 2 * place + 2]))
-            *_, first, second, clean_source, clean_target, numbers, counted = handles
-            per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
-            train = _written(tokens("train"), (first, second))
-            for number, *pair in clean(train, settings, outcomes, per_word):
-                clean_source.write(f"{pair[0]}\n")
-                clean_target.write(f"{pair[1]}\n")
-                numbers.write(f"{number}\n")
+        for split in SPLITS[1:]:
+            overlap.hold(split, tokens(split))
+        per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
+        kept = [*files("clean", "train"), root / f"clean/kept.{source}-{target}"]
+        with all_writing(kept) as handles:
+            for number, *pair in clean(tokens("train"), settings, outcomes, per_word):
+                _write_lines(handles, [*pair, number])
                 overlap.passing(*pair)
-            check_dropped(name, outcomes)
-            overlap.note(f"{name} {source}-{target}")
-            counted.write(json_text({"pairs": sizes, "train": outcomes, "overlap": overlap.counts()}))
+        check_dropped(name, outcomes)
+        overlap.note(f"{name} {source}-{target}")
+        write_json(root / "pairs.json", {"pairs": sizes, "train": outcomes, "overlap": overlap.counts()})
     return dict(outcomes)
 
 
-def _written(pairs: Iterable[Pair], handles: Sequence) -> Iterator[Pair]:
-    """The pairs, each of which is written to two files."""
-    for pair in pairs:
-        for handle, line in zip(handles, pair, strict=True):
-            handle.write(f"{line}\n")
-        yield pair
+def _write_lines(handles: Sequence[IO[str]], values: Iterable[object]) -> None:
+    """Write a line into each of some files."""
+    for handle, value in zip(handles, values, strict=True):
+        handle.write(f"{value}\n")
