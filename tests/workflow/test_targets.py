@@ -266,8 +266,11 @@ def test_a_steps_own_settings_are_options(jobs):
         wildcards(corpus="multi30k-small", source="de", target="en", system="grammar", seed="2"),
     )
     assert ours(run).decoding() == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
-    assert ours(run).text_options() == "--tokenisers moses moses --lowercase"
-    assert ours(run).text_options(target="none") == "--tokenisers moses none --lowercase"
+    assert ours(run).text_options() == "--tokenisers moses moses --lowercase --vocabulary-threshold 0"
+    assert (
+        ours(run).text_options(target="none")
+        == "--tokenisers moses none --lowercase --vocabulary-threshold 0"
+    )
 
 
 def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):

@@ -54,11 +54,10 @@ rule average:
     params:
         code=code("average"),
         text=lambda w: run(w).text_options(),
-        threshold=lambda w: run(w).corpus.bpe.vocabulary_threshold,
         template_model=lambda wildcards, input: as_options(template_model=input.template_model),
         data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
         run=subpath(output[0], parent=True),
     shell:
         "synmask average --run {params.run:q} --data {params.data:q} --codes {input.codes:q}"
-        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} {params.text}"
+        " --vocabulary {input.vocabulary:q} {params.text}"
         " --output {output:q} {params.template_model} --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"

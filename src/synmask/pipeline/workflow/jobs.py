@@ -319,10 +319,14 @@ class Job:
         return self.jobs.training_of(self.wildcards.corpus, self.wildcards.system).kept
 
     def text_options(self, target: str | None = None) -> str:
-        """How a model's text becomes tokens, as options; `target`: its tokeniser, if not the corpus'."""
+        """How a model's text becomes sub-words, as options; `target`: its tokeniser, if not the corpus'."""
         text = self.corpus.text
         source, default = map(text.tokeniser_of, (self.wildcards.source, self.wildcards.target))
-        return as_options(tokenisers=[source, target or default], lowercase=text.lowercase)
+        return as_options(
+            tokenisers=[source, target or default],
+            lowercase=text.lowercase,
+            vocabulary_threshold=self.corpus.bpe.vocabulary_threshold,
+        )
 
     def decoding(self) -> str:
         """How a corpus is translated, as options."""
