@@ -115,6 +115,9 @@ def run(
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     sys.argv = words
+    sys.executable = environment.get(
+        "PYTHON_OF_JOBS", sys.executable
+    )  # by which Snakemake starts jobs elsewhere
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(":"))
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")

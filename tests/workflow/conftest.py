@@ -114,6 +114,9 @@ class Project:
     """
 
     warm = None  # for all of them, unless a test gives one its own
+    warm_jobs = (
+        False  # whether jobs of a cluster start warm, too; a signal to such a job does not reach what runs
+    )
 
     def __init__(self, folder):
         self.folder = folder
@@ -145,6 +148,7 @@ class Project:
             "OMP_NUM_THREADS": "1",
         }
         environment |= {"SYNMASK_LOADED": str(self.loaded)} if self.loaded else {}
+        environment |= {"PYTHON_OF_JOBS": str(self.warm.python)} if self.warm_jobs else {}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call compiles the project's modules
         folder = self.folder / "bin"  # a test may put programs there that go before all others
         programs = [folder, *([self.warm.folder] if warm else []), Path(sys.executable).parent]
@@ -238,9 +242,10 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def queue():
-    """Put a queue into a project → the words with which snakemake's jobs go there."""
+    """Put a queue into a project → the words with which snakemake's jobs go there, and start warm."""
 
     def put(project):
+        project.warm_jobs = True
         (project.folder / "queue").write_text(QUEUE)
         (project.folder / "queue").chmod(0o755)
         (project.folder / "queued").touch()

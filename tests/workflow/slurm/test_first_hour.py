@@ -97,6 +97,7 @@ def test_a_job_of_a_killed_snakemake_is_waited_for(cluster, project):
     ]
     done = subprocess.run(earlier, cwd=project.folder, text=True, capture_output=True, check=True)
     number = done.stdout.strip()
+    project.warm_jobs = True
     output = project.snakemake(TEXT, *SLURM).output
     assert (
         f"synmask/demo/de-en:text: an earlier SLURM job, {number}, works on it; the new one waits" in output

@@ -79,6 +79,7 @@ def program(project, text):
 def demo(cluster, new_project):
     """A project whose demo has run on SLURM, with one run, whose first decoding has failed."""
     project = new_project("demo")
+    project.warm_jobs = True
     program(project, SPY.format(warm=project.warm.folder))
     project.config["experiments"]["demo"]["systems"] = ["grammar"]
     project.config["corpora"]["demo"]["resources"]["gpus"] = 2
