@@ -121,6 +121,7 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     assert sum("‡" in one for one in marked) == 1  # F1 alone is tested
     assert cells(markdown.split("\n# ")[0], "System b")[2] == "40.40 [1 of 2]"
     assert "F1 De→En, by the same tests: System b against System a −" in markdown
+    assert "System a against System b" not in markdown  # a pair is tested once
     assert "(p = 0.001)" in markdown
     assert rf"{f1}$^{{\ddagger}}$" in latex
 

@@ -541,24 +541,25 @@ def test_tasks_of_language_understanding(table, task_scores):
 
 
 def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
-    spec = glue_spec([1])
+    spec, labels = glue_spec([1]), ("entailment", "neutral")
     spec["labels"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
-    spec["columns"] = [
-        spec["columns"][0] | {"runs": {"roberta": [1], "sla": [1], "majority": [0]}},
-        spec["columns"][-1],
-    ]
-    tasks = [task_scores("cola", {"majority": {"dev": {"matthews": 0}}})]
-    for system, wrong, matthews in (("roberta", 20, 33.3), ("sla", 2, 93.3)):
-        lines = [f"dev,{(k + (k < wrong)) % 2},{k % 2}" for k in range(60)]
-        path = task_scores("cola", {"dev": {"matthews": matthews}}, system, 1)
+    runs = {"roberta": [1], "sla": [1], "majority": [0]}
+    spec["columns"] = [column | {"runs": runs} for column in spec["columns"][1:3]] + spec["columns"][-1:]
+    parts = {part: {"accuracy": 50} for part in ("dev_matched", "dev_mismatched")}
+    tasks = [task_scores("mnli", {"majority": parts})]
+    for system, wrong in (("roberta", 20), ("sla", 2)):
+        lines = [f"dev_matched,{labels[k % 2]},neutral" for k in range(60)]  # alike
+        lines += [f"dev_mismatched,{labels[(k + (k < wrong)) % 2]},{labels[k % 2]}" for k in range(60)]
         folder = tmp_path / system
         folder.mkdir()
-        tasks.append(path.rename(folder / "scores.json"))
+        scores = parts | {"dev_mismatched": {"accuracy": 100 - wrong / 0.6}}
+        tasks.append(task_scores("mnli", scores, system, 1).rename(folder / "scores.json"))
         write_lines(folder / "examples.csv", ["part,answer,gold", *lines])
     rows, _, markdown = table(spec, tasks=tasks)
-    tested = {(row["system"], row["column"]): row["p"] for row in rows if row["baseline"]}
-    assert [*tested] == [("sla", "CoLA")]  # neither trivial baselines nor the average
-    assert float(tested["sla", "CoLA"]) < 0.01
+    tested = {(row["system"], row["column"]): float(row["p"]) for row in rows if row["baseline"]}
+    assert [*tested] == [("sla", "MNLI-m"), ("sla", "MNLI-mm")]  # neither trivial baselines nor the average
+    assert tested["sla", "MNLI-m"] == 1
+    assert tested["sla", "MNLI-mm"] < 0.01
     assert any("by a paired bootstrap over examples and seeds" in line for line in markdown)
 
 

@@ -210,7 +210,7 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
     If there is none, a note on stderr says which characters will be boxes.
     """
     font = STYLE["font.family"]
-    needed = {ord(one) for text in texts for one in text if not one.isspace()}
+    needed = {ord(letter) for text in texts for letter in text if not letter.isspace()}
     lacking = needed - _characters(fontManager.findfont(font))
     if not lacking:
         return [font]

@@ -24,10 +24,10 @@ def score(
         language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
             Korean have tokenisers of their own.
     """
-    found = score_texts(hypotheses, references, language=language, lowercase=lowercase)
-    width = max(len(METRICS[name].label) for name in found["scores"])
-    for name, value in found["scores"].items():
-        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")
+    result = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(METRICS[name].label) for name in result["scores"])
+    for name, value in result["scores"].items():
+        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {result['signatures'][name]}")
 
 
 def score_texts(
