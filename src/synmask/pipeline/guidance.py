@@ -50,22 +50,22 @@ GUIDES: dict[str, type[GuideOptions]] = {
 adapter = cache(TypeAdapter)
 
 
-def option_names(kind: type[GuideOptions]) -> list[str]:
-    return [field.name for field in fields(kind)]
+def option_names(options_class: type[GuideOptions]) -> list[str]:
+    return [field.name for field in fields(options_class)]
 
 
-def options_from(kind: type[GuideOptions], values: Mapping[str, Any]) -> GuideOptions:
-    """Options of this kind with these values, the others by default.
+def options_from(options_class: type[GuideOptions], values: Mapping[str, Any]) -> GuideOptions:
+    """Options of this class with these values, the others by default.
 
     Raises:
         Fault: an unknown key or a wrong value.
     """
     for name, value in values.items():
-        check_known((name,), "key", option_names(kind), name)
+        check_known((name,), "key", option_names(options_class), name)
         if isinstance(value, bool):  # which Python takes for 1 and 0
             raise Fault((name,), "must not be true or false")
     try:
-        return adapter(kind).validate_python(values)
+        return adapter(options_class).validate_python(values)
     except ValidationError as error:
         raise first_fault(error, values) from None
 
@@ -102,14 +102,14 @@ class Guidance(Section):
         return options
 
     @property
-    def kind(self) -> type[GuideOptions]:
+    def options_class(self) -> type[GuideOptions]:
         """The options class of the guide: what it reads and induces."""
         return GUIDES[self.guide]
 
     @property
     def guide_options(self) -> GuideOptions:
         """The guide's options, those that are not given by default."""
-        return options_from(self.kind, self.options)
+        return options_from(self.options_class, self.options)
 
     @property
     def templated(self) -> bool:
@@ -119,7 +119,7 @@ class Guidance(Section):
     @property
     def fits_roberta(self) -> bool:
         """Whether RoBERTa's tasks give it all that it reads."""
-        return self.kind.roberta and not self.guide_options.needs - {"words"}
+        return self.options_class.roberta and not self.guide_options.needs - {"words"}
 
     @property
     def mixes(self) -> bool:

@@ -20,7 +20,7 @@ class RunSettings(Section):
     @field_validator("system")
     @classmethod
     def _translates(cls, system: Guidance) -> Guidance:
-        if "words" in system.kind.reads:
+        if "words" in system.options_class.reads:
             raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
         return system
 

@@ -218,7 +218,7 @@ def of_experiment(config: Config, name: str) -> list[Run]:
 
 def induces(config: Config, run: Run, syntax: str = "distances") -> bool:
     """Whether a run's system induces distances (trees), or "heads", too (P_D)."""
-    return syntax in config.systems[run.system].kind.induces
+    return syntax in config.systems[run.system].options_class.induces
 
 
 def is_parsed(config: Config, run: Run) -> bool:

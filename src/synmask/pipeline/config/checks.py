@@ -66,7 +66,7 @@ def _check_corpora(config: Config) -> None:
             for direction, overrides in directions.items():
                 system = config.systems[name]
                 with at(*path, direction):
-                    options_from(system.kind, {**system.options, **overrides})
+                    options_from(system.options_class, {**system.options, **overrides})
         weight = entry.training.mlm_weight
         for direction in weight if isinstance(weight, dict) and weight != config.training.mlm_weight else ():
             path = ("corpora", corpus, "training", "mlm_weight", direction)
@@ -89,7 +89,7 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     check_known((*path, "peers"), "published system", published.systems, *experiment.peers)
     for system in experiment.systems:
         _check_system(config, (*path, "systems"), experiment, system)
-    induced = any(config.systems[name].kind.induces for name in experiment.systems)
+    induced = any(config.systems[name].options_class.induces for name in experiment.systems)
     for source, target in map(sides, experiment.directions):
         check_known((*path, "directions"), "language", languages, source, target)
         if known_as(target, ["ko"]):
@@ -112,7 +112,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, name: str
         except ValidationError as error:
             raise _fault_of_run(error, path, config, corpus, name) from None
         source, target = sides(direction)
-        reads = system.kind.reads
+        reads = system.options_class.reads
         read = f"{' and '.join(sorted(reads))} of a parser"
         for reader, language, parse, what in (
             (system.templated, target, "trees", "templates of the target"),

@@ -118,7 +118,7 @@ class Config(base.Section):
     def reads_words(self, table: Table) -> bool:
         """Whether a system of a benchmark's table reads the parses of its tasks."""
         systems = (self.systems[name] for name in table.systems if name in self.systems)
-        return any("words" in system.kind.reads for system in systems)
+        return any("words" in system.options_class.reads for system in systems)
 
     @property
     def languages(self) -> set[str]:
@@ -174,7 +174,7 @@ class Config(base.Section):
         """The options of a system's guide in a run: the system's, overridden by the corpus'."""
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         row = self.systems[system]
-        return options_from(row.kind, {**row.options, **over})
+        return options_from(row.options_class, {**row.options, **over})
 
     def training_of(self, corpus: str, system: str) -> sections.WholeTraining:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""

@@ -59,7 +59,7 @@ class FineTuning(SentenceStage):
 
     @property
     def reads_syntax(self) -> bool:
-        return bool(self.settings.system.kind.reads)
+        return bool(self.settings.system.options_class.reads)
 
     def check(self) -> dict[str, int]:
         for part in self.parts if not TASKS[self.task].labels else ():

@@ -32,7 +32,7 @@ def predict(*, model: Path, weights: Path, data: Path, output: Path, threads: Th
     run = run_beside(model)
     tuned, settings, loaded, training = load_finetuned(model, weights, run)
     encoded = read_fitting(data, loaded, test=True)
-    syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
+    syntax = read_syntax(data, encoded) if settings.system.options_class.reads else None
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
     text = "".join(f"{line}\n" for line in format_answers(settings.task, outputs))

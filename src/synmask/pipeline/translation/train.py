@@ -79,7 +79,7 @@ class Translation(Stage):
 
     def files(self) -> list[Path]:
         files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
-        if self.settings.system.kind.reads:
+        if self.settings.system.options_class.reads:
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self._dictionaries, *self.templates.values()]
 

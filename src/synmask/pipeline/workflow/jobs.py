@@ -184,7 +184,7 @@ class Job:
             yield "pipeline.translation.st_nmt"
         elif system.guide != "none":
             yield from (f"guides.{system.guide}", f"options.{system.guide}", "pipeline.text.labels")
-        if system.kind.reads:
+        if system.options_class.reads:
             yield "pipeline.syntax.annotations"
 
     def _validates_by_bleu(self, system: str) -> bool:
@@ -306,7 +306,7 @@ class Job:
     @property
     def guide(self) -> type[GuideOptions]:
         """The options class of a system's guide: what it reads and induces."""
-        return self.config.systems[self.wildcards.system].kind
+        return self.config.systems[self.wildcards.system].options_class
 
     def annotations(self, *splits: str, training: bool = False) -> list[str]:
         """The annotations of these splits, if the system reads any: in training, or else in decoding."""

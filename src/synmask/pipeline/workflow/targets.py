@@ -138,7 +138,7 @@ class Targets:
             files.update(data.corpus_sources(run.corpus, languages))
             for language in languages:
                 files.update(data.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
-            read = [run.source] * bool(system.kind.reads) + [run.target] * system.templated
+            read = [run.source] * bool(system.options_class.reads) + [run.target] * system.templated
             parses.update(product([run.corpus], SPLITS, read))
         for place in parses:
             files.update(path for path in data.parses(*place).values() if not path.startswith(f"{RESULTS}/"))
