@@ -79,13 +79,13 @@ wildcard_constraints:
     metric=f"ter|{FUNCTION}",
 
 
-def run(wildcards):
+def job(wildcards):
     """All that depends on the wildcards of a job."""
     return JOBS(wildcards)
 
 
 def code(verb, **kwargs):
-    return lambda w: run(w).code(verb, **kwargs)
+    return lambda w: job(w).code(verb, **kwargs)
 
 
 def settings(rule):
@@ -94,11 +94,11 @@ def settings(rule):
 
 
 def resource(name):
-    return lambda w: run(w).resource(name)
+    return lambda w: job(w).resource(name)
 
 
 def on_nodes(name):
-    return lambda w: run(w).on_nodes().get(name)
+    return lambda w: job(w).on_nodes().get(name)
 
 
 def by_attempt(amount):
@@ -109,8 +109,8 @@ def by_attempt(amount):
 def preparing(rule):
     """Minutes and memory of a step that prepares text."""
     return {
-        "runtime": by_attempt(lambda w: run(w).preparing_minutes(rule)),
-        "mem_mb": by_attempt(lambda w: run(w).preparing_memory(rule)),
+        "runtime": by_attempt(lambda w: job(w).preparing_minutes(rule)),
+        "mem_mb": by_attempt(lambda w: job(w).preparing_memory(rule)),
     }
 
 
@@ -133,7 +133,7 @@ TRAINING = {
     "cpus_per_task": resource("threads"),
     "mem_mb": by_attempt(resource("mem_mb")),
     "runtime": resource("runtime"),
-    "gpu": lambda w: run(w).gpus(),
+    "gpu": lambda w: job(w).gpus(),
     **{name: on_nodes(name) for name in ("nodes", "tasks", "tasks_per_gpu", "mpi")},
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
     "checkpoint_minutes": resource("checkpoint_minutes"),
@@ -146,7 +146,7 @@ TRAINING = {
 USING = {
     "cpus_per_task": resource("threads"),
     "mem_mb": by_attempt(resource("mem_mb")),
-    "gpu": lambda w: min(1, run(w).resource("gpus")),
+    "gpu": lambda w: min(1, job(w).resource("gpus")),
 }
 
 

@@ -40,8 +40,8 @@ rule prepare:
         runtime=by_attempt(240),
     params:
         code=code("prepare"),
-        format=lambda w: run(w).corpus.format,
-        pairs=lambda w: as_json(run(w).corpus.pairs),
+        format=lambda w: job(w).corpus.format,
+        pairs=lambda w: as_json(job(w).corpus.pairs),
         folder=subpath(output[0], parent=True),
     shell:
         "synmask prepare --name {wildcards.corpus} --format {params.format} --archives {input.archives:q}"
@@ -50,9 +50,9 @@ rule prepare:
 
 rule text:
     input:
-        sources=lambda w: run(w).raw_text("source"),
-        targets=lambda w: run(w).raw_text("target"),
-        jars=lambda w: run(w).tokeniser_jars(),
+        sources=lambda w: job(w).raw_text("source"),
+        targets=lambda w: job(w).raw_text("target"),
+        jars=lambda w: job(w).tokeniser_jars(),
     output:
         each(PAIR / "text/{split}.{side}", split=SPLITS, side=SIDES),
         each(PAIR / "tokens/{split}.{side}", split=SPLITS, side=SIDES),
@@ -68,10 +68,10 @@ rule text:
         **preparing("text"),
     params:
         code=code("text"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).raw_text("source"), run(w).raw_text("target")),
-        splits=lambda w: run(w).raw_splits(),
-        settings=lambda w: as_json(run(w).corpus.text),
-        pairs=lambda w: as_json(run(w).corpus.pairs),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).raw_text("source"), job(w).raw_text("target")),
+        splits=lambda w: job(w).raw_splits(),
+        settings=lambda w: as_json(job(w).corpus.text),
+        pairs=lambda w: as_json(job(w).corpus.pairs),
         folder=lambda wildcards, output: os.path.dirname(output.pairs),
     shell:
         "synmask text --name {wildcards.corpus} --source {wildcards.source} --target {wildcards.target}"

@@ -9,9 +9,9 @@ rule decode:
         record=RUN / "train.json",
         sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
         references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
-        annotations=lambda w: run(w).annotations(*DECODED),
-        templates=lambda w: run(w).if_templated(*PREDICTED),
-        records=lambda w: run(w).if_templated(*each("{path}.json", path=PREDICTED)),
+        annotations=lambda w: job(w).annotations(*DECODED),
+        templates=lambda w: job(w).if_templated(*PREDICTED),
+        records=lambda w: job(w).if_templated(*each("{path}.json", path=PREDICTED)),
     output:
         each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:
@@ -23,7 +23,7 @@ rule decode:
         **USING,
     params:
         code=code("decode"),
-        decoding=lambda w: run(w).decoding(),
+        decoding=lambda w: job(w).decoding(),
         outputs=lambda wildcards, output: [path[:-4] for path in output if path.endswith(".txt")],
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
@@ -37,7 +37,7 @@ rule score:
         record=RUN / "train.json",
         references=each(PAIR / "text/{split}.{target}", split=DECODED),
         reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
-        sets=lambda w: run(w).test_set_files(),
+        sets=lambda w: job(w).test_set_files(),
         pairs=PAIR / "pairs.json",
     output:
         RUN / "scores.json",
@@ -49,9 +49,9 @@ rule score:
     params:
         code=code("score-run"),
         run=subpath(output[0], parent=True),
-        lowercase=lambda w: as_options(lowercase=run(w).corpus.text.lowercase),
+        lowercase=lambda w: as_options(lowercase=job(w).corpus.text.lowercase),
         splits=DECODED,
-        sets=lambda w, input: as_options(sets=run(w).corpus.test_sets, set_files=input.sets),
+        sets=lambda w, input: as_options(sets=job(w).corpus.test_sets, set_files=input.sets),
     shell:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.sets} {params.lowercase}"
@@ -75,9 +75,9 @@ rule measure:
         **USING,
     params:
         code=code("measure"),
-        function=lambda w: run(w).function(),
+        function=lambda w: job(w).function(),
         run=subpath(output[0], parent=True),
-        lowercase=lambda w: as_options(lowercase=run(w).corpus.text.lowercase),
+        lowercase=lambda w: as_options(lowercase=job(w).corpus.text.lowercase),
     shell:
         "synmask measure --run {params.run:q} --metric {wildcards.metric} --sources {input.sources:q}"
         " --references {input.references:q} {params.lowercase} --gpus {resources.gpu} 2> {log:q}"

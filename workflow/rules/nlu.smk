@@ -3,7 +3,7 @@
 
 rule glue_task:
     input:
-        sources=lambda w: run(w).task_sources(),
+        sources=lambda w: job(w).task_sources(),
     output:
         TASK / "{part}.tsv",
     log:
@@ -11,8 +11,8 @@ rule glue_task:
     localrule: True
     params:
         code=code("glue"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).task_sources()),
-        rows=lambda w: (run(w).task.rows | run(w).task.test_rows)[w.part],
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).task_sources()),
+        rows=lambda w: (job(w).task.rows | job(w).task.test_rows)[w.part],
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
         " --output {output:q} --rows {params.rows} 2> {log:q}"
@@ -21,7 +21,7 @@ rule glue_task:
 rule encode_task:
     input:
         tsv=TASK / "{part}.tsv",
-        vocabulary=lambda w: run(w).vocabulary_files(),
+        vocabulary=lambda w: job(w).vocabulary_files(),
     output:
         TASK / "ids/{part}.npz",
     log:
@@ -29,8 +29,8 @@ rule encode_task:
     localrule: True
     params:
         code=code("encode-task"),
-        weights=lambda w: run(w).weights_folder(),
-        most=lambda w: run(w).task.max_tokens,
+        weights=lambda w: job(w).weights_folder(),
+        most=lambda w: job(w).task.max_tokens,
     shell:
         "synmask encode-task --task {wildcards.task} --input {input.tsv:q} --weights {params.weights:q}"
         " --max-tokens {params.most} --output {output:q} 2> {log:q}"
@@ -39,9 +39,9 @@ rule encode_task:
 rule finetune:
     input:
         train=TASK / "ids/train.npz",
-        valid=lambda w: f"{TASK}/ids/{run(w).task.parts[0]}.npz",
-        syntax=lambda w: run(w).task_syntax("train", "valid"),
-        weights=lambda w: run(w).weights_files(),
+        valid=lambda w: f"{TASK}/ids/{job(w).task.parts[0]}.npz",
+        syntax=lambda w: job(w).task_syntax("train", "valid"),
+        weights=lambda w: job(w).weights_files(),
     output:
         summary=TUNED / "train.json",
         history=TUNED / "history.csv",
@@ -57,8 +57,8 @@ rule finetune:
         code=code("finetune"),
         settings=settings("finetune"),
         data=lambda wildcards, input: os.path.dirname(input.train),
-        valid=lambda w: run(w).task.parts[0],
-        weights=lambda w: run(w).weights_folder(),
+        valid=lambda w: job(w).task.parts[0],
+        weights=lambda w: job(w).weights_folder(),
         run=subpath(output[0], parent=True),
     shell:
         training(
@@ -73,8 +73,8 @@ rule predict:
         model=TUNED / "best.pt",
         record=TUNED / "train.json",
         data=TASK / "ids/{part}.npz",
-        syntax=lambda w: run(w).task_syntax("{part}"),
-        weights=lambda w: run(w).weights_files(),
+        syntax=lambda w: job(w).task_syntax("{part}"),
+        weights=lambda w: job(w).weights_files(),
     output:
         answers=TUNED / "predictions.{part}.txt",
         record=TUNED / "predictions.{part}.json",
@@ -87,7 +87,7 @@ rule predict:
         **USING,
     params:
         code=code("predict"),
-        weights=lambda w: run(w).weights_folder(),
+        weights=lambda w: job(w).weights_folder(),
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
         " --output {output.answers:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
@@ -95,7 +95,7 @@ rule predict:
 
 rule glue_submission:
     input:
-        lambda w: run(w).submitted(),
+        lambda w: job(w).submitted(),
     output:
         packed=BENCHMARK / "submission/{system}.zip",
         summary=BENCHMARK / "submission/{system}.json",
@@ -106,7 +106,7 @@ rule glue_submission:
         code=code("glue-submission"),
         benchmark=BENCHMARK,
         seeds=lambda w: tuning_seeds(CONFIG, w.benchmark),
-        rows=lambda w: run(w).submitted_rows(),
+        rows=lambda w: job(w).submitted_rows(),
     shell:
         "synmask glue-submission --benchmark {params.benchmark:q} --system {wildcards.system} --seeds {params.seeds}"
         " --rows {params.rows} --output {output.packed:q} --summary {output.summary:q} 2> {log:q}"
@@ -114,9 +114,9 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=lambda w: each(TASK / "{part}.tsv", part=run(w).task.parts),
-        predicted=lambda w: each(TUNED / "predictions.{part}.txt", part=run(w).task.parts),
-        records=lambda w: each(TUNED / "predictions.{part}.json", part=run(w).task.parts),
+        gold=lambda w: each(TASK / "{part}.tsv", part=job(w).task.parts),
+        predicted=lambda w: each(TUNED / "predictions.{part}.txt", part=job(w).task.parts),
+        records=lambda w: each(TUNED / "predictions.{part}.json", part=job(w).task.parts),
         record=TUNED / "train.json",
     output:
         TUNED / "scores.json",
@@ -127,7 +127,7 @@ rule nlu_score:
         "nlu-evaluate"
     params:
         code=code("nlu-score"),
-        parts=lambda w: run(w).task.parts,
+        parts=lambda w: job(w).task.parts,
         run=subpath(output[0], parent=True),
     shell:
         "synmask nlu-score --run {params.run:q} --task {wildcards.task} --parts {params.parts}"
@@ -137,7 +137,7 @@ rule nlu_score:
 rule nlu_baselines:
     input:
         train=TASK / "train.tsv",
-        gold=lambda w: each(TASK / "{part}.tsv", part=run(w).task.parts),
+        gold=lambda w: each(TASK / "{part}.tsv", part=job(w).task.parts),
     output:
         TASK / "baselines.json",
     log:
@@ -145,7 +145,7 @@ rule nlu_baselines:
     localrule: True
     params:
         code=code("nlu-baselines"),
-        parts=lambda w: run(w).task.parts,
+        parts=lambda w: job(w).task.parts,
     shell:
         "synmask nlu-baselines --task {wildcards.task} --train {input.train:q} --parts {params.parts}"
         " --gold {input.gold:q} --corpus {wildcards.benchmark} --output {output:q} 2> {log:q}"

@@ -3,7 +3,7 @@
 
 rule task_sentences:
     input:
-        parts=lambda w: each(TASK / "{part}.tsv", part=run(w).parsed_parts()),
+        parts=lambda w: each(TASK / "{part}.tsv", part=job(w).parsed_parts()),
     output:
         text=TASK / "syntax/{number}.text",
         tokens=TASK / "syntax/{number}.tokens",
@@ -13,7 +13,7 @@ rule task_sentences:
     params:
         code=code("task-sentences"),
         number=lambda w: w.number.rpartition("-")[2],
-        files=lambda w: run(w).sentence_files(),
+        files=lambda w: job(w).sentence_files(),
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output.text:q}"
         " --tokens {output.tokens:q} --number {params.number} --files {params.files} 2> {log:q}"
@@ -40,8 +40,8 @@ rule annotate_task:
     input:
         tsv=TASK / "{part}.tsv",
         data=TASK / "ids/{part}.npz",
-        vocabulary=lambda w: run(w).vocabulary_files(),
-        parses=lambda w: run(w).parse_files(),
+        vocabulary=lambda w: job(w).vocabulary_files(),
+        parses=lambda w: job(w).parse_files(),
     output:
         syntax=TASK / "ids/syntax.{part}.npy",
         counts=TASK / "ids/syntax.{part}.json",
@@ -50,9 +50,9 @@ rule annotate_task:
     localrule: True
     params:
         code=code("annotate-task"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).parse_files()),
-        weights=lambda w: run(w).weights_folder(),
-        parses=lambda w: run(w).task_parses(),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).parse_files()),
+        weights=lambda w: job(w).weights_folder(),
+        parses=lambda w: job(w).task_parses(),
     shell:
         "synmask annotate-task --task {wildcards.task} --input {input.tsv:q} --data {input.data:q}"
         " --weights {params.weights:q} --parses {params.parses:q} 2> {log:q}"

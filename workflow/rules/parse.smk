@@ -13,7 +13,7 @@ rule parse:
     log:
         RUN / "logs/parse.{source}-{target}.log",
     wildcard_constraints:
-        system=any_of(name for name, system in CONFIG.systems.items() if system.kind.induces),
+        system=any_of(name for name, system in CONFIG.systems.items() if system.options_class.induces),
     group:
         "evaluate"
     threads: resource("threads")
@@ -21,7 +21,7 @@ rule parse:
         **USING,
     params:
         code=code("parse"),
-        sentence=lambda w: as_options(sentence=run(w).corpus.sentence),
+        sentence=lambda w: as_options(sentence=job(w).corpus.sentence),
     shell:
         "synmask parse --model {input.model:q} --subwords {input.source:q} --output {output.trees:q}"
         " --distribution {output.distribution:q} {params.sentence}"
@@ -30,7 +30,7 @@ rule parse:
 
 rule parseval:
     input:
-        unpack(lambda w: run(w).gold()),
+        unpack(lambda w: job(w).gold()),
         trees=RUN / "trees.jsonl",
         records=[RUN / "trees.json", RUN / "train.json"],
     output:
@@ -42,7 +42,7 @@ rule parseval:
         "evaluate"
     params:
         code=code("parseval"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).gold().values()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).gold().values()),
         heads=lambda wildcards, input: as_options(heads=input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q}"
@@ -54,7 +54,7 @@ TREES = FIGURES / "{experiment}-{direction}-trees.html"
 
 rule tree_page:
     input:
-        gold=lambda w: run(w).page_gold(),
+        gold=lambda w: job(w).page_gold(),
         trees=lambda w: [run.file("trees.jsonl") for run in first_runs(w)],
         records=lambda w: [run.file("trees.json") for run in first_runs(w)],
     output:
@@ -64,7 +64,7 @@ rule tree_page:
     localrule: True
     params:
         code=code("tree-page"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).page_gold()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).page_gold()),
         labels=lambda w: [CONFIG.label(run.system) for run in first_runs(w)],
         title=lambda w: f"{TARGETS.entry(w.experiment).title}, {w.direction}: trees",
     shell:

@@ -33,8 +33,8 @@ rule subwords:
         **preparing("subwords"),
     params:
         code=code("subwords"),
-        merges=lambda w: run(w).corpus.bpe.merges,
-        threshold=lambda w: run(w).corpus.bpe.vocabulary_threshold,
+        merges=lambda w: job(w).corpus.bpe.merges,
+        threshold=lambda w: job(w).corpus.bpe.vocabulary_threshold,
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
     shell:
         "synmask subwords --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
@@ -63,9 +63,9 @@ rule sentencepiece:
         **preparing("sentencepiece"),
     params:
         code=code("sentencepiece"),
-        settings=lambda w: as_json(run(w).corpus.sentencepiece),
+        settings=lambda w: as_json(job(w).corpus.sentencepiece),
         tokenisers=lambda w: as_options(
-            tokenisers=[*map(run(w).corpus.text.tokeniser_of, (w.source, w.target))]
+            tokenisers=[*map(job(w).corpus.text.tokeniser_of, (w.source, w.target))]
         ),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
     shell:
@@ -76,8 +76,8 @@ rule sentencepiece:
 
 rule annotate:
     input:
-        unpack(lambda w: run(w).parses()),
-        subwords=lambda w: PAIR / ("spelled" if run(w).corpus.sentencepiece else "bpe") / "{split}.{source}",
+        unpack(lambda w: job(w).parses()),
+        subwords=lambda w: PAIR / ("spelled" if job(w).corpus.sentencepiece else "bpe") / "{split}.{source}",
         kept=lambda w: [PAIR / "clean/kept.{source}-{target}"] if w.split == "train" else [],
     output:
         annotations=PAIR / "bin/syntax.{split}.{source}.npy",
@@ -91,7 +91,7 @@ rule annotate:
         **preparing("annotate"),
     params:
         code=code("annotate"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).parses().values()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).parses().values()),
         trees=lambda wildcards, input: as_options(trees=input.get("trees")),
         heads=lambda wildcards, input: as_options(heads=input.get("heads")),
         kept=lambda wildcards, input: as_options(kept=input.kept),

@@ -3,9 +3,9 @@
 
 rule constituency:
     input:
-        cased=lambda w: run(w).cased(),
+        cased=lambda w: job(w).cased(),
         tokens=PAIR / "tokens/{split}.{language}",
-        jars=lambda w: run(w).parser_jars(),
+        jars=lambda w: job(w).parser_jars(),
     output:
         trees=PAIR / "syntax/{split}.{language}.trees",
         heads=PAIR / "syntax/{split}.{language}.heads",
@@ -25,7 +25,7 @@ rule constituency:
         code=code("constituency"),
         settings=lambda w: as_json(JOBS.data.corenlp_settings(w.language)),
         language="{language}",
-        tokeniser=lambda w: as_options(tokeniser=run(w).cased_tokeniser()),
+        tokeniser=lambda w: as_options(tokeniser=job(w).cased_tokeniser()),
         prefix=subpath(output[0], strip_suffix=".trees"),
     shell:
         "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"

@@ -5,7 +5,7 @@ rule templates:
     input:
         subwords=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
         kept=PAIR / "clean/kept.{source}-{target}",
-        trees=lambda w: run(w).target_trees(*TRAINED),
+        trees=lambda w: job(w).target_trees(*TRAINED),
     output:
         each(TEMPLATES / "{split}.{target}{ending}", split=TRAINED, ending=("", ".json")),
         each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
@@ -19,7 +19,7 @@ rule templates:
         **preparing("templates"),
     params:
         code=code("templates"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).target_trees(*TRAINED)),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).target_trees(*TRAINED)),
         settings=lambda w: as_json(CONFIG.template_cut(w.corpus, f"{w.source}-{w.target}", w.system)),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
         output=subpath(output[0], parent=True),
@@ -64,7 +64,7 @@ use rule average as average_templates with:
         "template"
     params:
         code=code("average", guided=False),
-        text=lambda w: run(w).text_options(target="none"),
+        text=lambda w: job(w).text_options(target="none"),
 
 
 rule predict_templates:
@@ -82,7 +82,7 @@ rule predict_templates:
         **USING,
     params:
         code=code("predict-templates", guided=False),
-        decoding=lambda w: run(w).decoding(),
+        decoding=lambda w: job(w).decoding(),
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output.templates:q}"
         " {params.decoding} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"

@@ -4,11 +4,11 @@
 rule train:
     input:
         data=rules.subwords.output.data,
-        annotations=lambda w: run(w).annotations(*TRAINED, training=True),
-        templates=lambda w: run(w).if_templated(
+        annotations=lambda w: job(w).annotations(*TRAINED, training=True),
+        templates=lambda w: job(w).if_templated(
             TEMPLATES / "train.{target}", PREDICTOR / "valid.{target}", TEMPLATES / "bin/dict.{target}.txt"
         ),
-        records=lambda w: run(w).if_templated(
+        records=lambda w: job(w).if_templated(
             TEMPLATES / "train.{target}.json", PREDICTOR / "valid.{target}.json"
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
@@ -25,7 +25,7 @@ rule train:
     params:
         code=code("train"),
         settings=settings("train"),
-        keep=lambda w: run(w).kept(),
+        keep=lambda w: job(w).kept(),
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=subpath(output[0], parent=True),
     shell:
@@ -42,7 +42,7 @@ rule average:
         dictionaries=each(PAIR / "bin/dict.{side}.txt", side=SIDES),
         codes=PAIR / "bpe/codes",
         vocabulary=PAIR / "bpe/vocabulary.{source}",
-        template_model=lambda w: run(w).if_templated(PREDICTOR / "average.pt"),
+        template_model=lambda w: job(w).if_templated(PREDICTOR / "average.pt"),
     output:
         RUN / "average.pt",
     log:
@@ -53,7 +53,7 @@ rule average:
         keep_checkpoints=resource("keep_checkpoints"),
     params:
         code=code("average"),
-        text=lambda w: run(w).text_options(),
+        text=lambda w: job(w).text_options(),
         template_model=lambda wildcards, input: as_options(template_model=input.template_model),
         data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
         run=subpath(output[0], parent=True),

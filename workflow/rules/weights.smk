@@ -3,7 +3,7 @@
 
 rule convert_roberta:
     input:
-        files=lambda w: run(w).fetched_weights(),
+        files=lambda w: job(w).fetched_weights(),
     output:
         MODEL,
     log:
@@ -13,7 +13,7 @@ rule convert_roberta:
     localrule: True
     params:
         code=code("convert-roberta"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).fetched_weights()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).fetched_weights()),
         folder=lambda w: CONFIG.weights[w.weights].huggingface or f"{CONFIG.data_dir}/{w.weights}",
         output=subpath(output[0], parent=True),
     shell:
@@ -22,8 +22,8 @@ rule convert_roberta:
 
 rule pretraining_text:
     input:
-        train=lambda w: run(w).pretraining.text["train"],
-        valid=lambda w: run(w).pretraining.text["valid"],
+        train=lambda w: job(w).pretraining.text["train"],
+        valid=lambda w: job(w).pretraining.text["valid"],
     output:
         vocabulary=VOCABULARY,
         text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
@@ -35,10 +35,10 @@ rule pretraining_text:
         "pretraining-text"
     params:
         code=code("pretraining-text"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(
-            run(w).pretraining.text["train"], run(w).pretraining.text["valid"]
+        inputs_checksum=lambda w: job(w).inputs_checksum(
+            job(w).pretraining.text["train"], job(w).pretraining.text["valid"]
         ),
-        merges=lambda w: run(w).pretraining.merges,
+        merges=lambda w: job(w).pretraining.merges,
         weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),
         text=lambda wildcards, output: os.path.dirname(output.text[0]),
     shell:
@@ -65,7 +65,7 @@ rule pretrain:
     params:
         code=code("pretrain"),
         settings=settings("pretrain"),
-        seed=lambda w: run(w).pretraining.seed,
+        seed=lambda w: job(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=subpath(output[0], parent=True),
     shell:
@@ -77,8 +77,8 @@ rule pretrain:
 
 rule encode_parses:
     input:
-        parses=lambda w: run(w).continued_parses(),
-        vocabulary=lambda w: run(w).vocabulary_files(),
+        parses=lambda w: job(w).continued_parses(),
+        vocabulary=lambda w: job(w).vocabulary_files(),
     output:
         data=WEIGHTS / "ids/{split}.npz",
         syntax=WEIGHTS / "ids/syntax.{split}.npy",
@@ -91,10 +91,10 @@ rule encode_parses:
     localrule: True
     params:
         code=code("encode-parses"),
-        inputs_checksum=lambda w: run(w).inputs_checksum(run(w).continued_parses()),
-        prefixes=lambda w: run(w).pretraining.parses[w.split],
-        weights=lambda w: run(w).weights_folder(),
-        most=lambda w: run(w).pretraining.max_tokens,
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).continued_parses()),
+        prefixes=lambda w: job(w).pretraining.parses[w.split],
+        weights=lambda w: job(w).weights_folder(),
+        most=lambda w: job(w).pretraining.max_tokens,
     shell:
         "synmask encode-parses --parses {params.prefixes:q} --weights {params.weights:q} --max-tokens {params.most}"
         " --output {output.data:q} 2> {log:q}"
@@ -104,7 +104,7 @@ rule continue_pretraining:
     input:
         data=each(WEIGHTS / "ids/{split}.npz", split=TRAINED),
         syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINED),
-        weights=lambda w: run(w).weights_files(),
+        weights=lambda w: job(w).weights_files(),
     output:
         MODEL,
         summary=WEIGHTS / "train.json",
@@ -120,9 +120,9 @@ rule continue_pretraining:
     params:
         code=code("continue-pretraining"),
         settings=settings("continue_pretraining"),
-        seed=lambda w: run(w).pretraining.seed,
+        seed=lambda w: job(w).pretraining.seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        weights=lambda w: run(w).weights_folder(),
+        weights=lambda w: job(w).weights_folder(),
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
         training(
