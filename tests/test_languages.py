@@ -1,7 +1,7 @@
 import pytest
 
 from synmask.pipeline.config.base import checked_language
-from synmask.pipeline.languages import known_as, named, note, shortest
+from synmask.pipeline.languages import known_as, note, shortest, with_name
 
 KNOWN = ["de", "fr", "pt", "yue", "zh"]
 
@@ -58,9 +58,9 @@ def test_what_is_no_code_is_refused(code, message):
 
 
 def test_names_of_codes():
-    assert named("kr") == "kr (Kanuri; Korean is ko)"
-    assert named("xho") == "xho (Xhosa)"
-    assert named("fra") == "fra (French)"
+    assert with_name("kr") == "kr (Kanuri; Korean is ko)"
+    assert with_name("xho") == "xho (Xhosa)"
+    assert with_name("fra") == "fra (French)"
 
 
 def test_a_note_is_reported_once(capsys):

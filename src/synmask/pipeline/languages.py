@@ -85,7 +85,7 @@ def characters_per_word(code: str, tokeniser: str) -> float | None:
     return WITHOUT_SPACES.get(script(code), WITH_SPACES) if tokeniser == "char" else None
 
 
-def named(code: str) -> str:
+def with_name(code: str) -> str:
     """The code and its meaning, and the language that may be meant: "kr (Kanuri; Korean is ko)"."""
     right = of_country(code)
     hint = f"; {name(right)} is {right}" if right and right != shortest(code) else ""

@@ -60,7 +60,7 @@ def sacrebleu_code(language: str) -> str:
         return "zh"
     if script in languages.WITHOUT_SPACES:
         fault = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
-        languages.note(f"{languages.named(language)}: {fault}")
+        languages.note(f"{languages.with_name(language)}: {fault}")
     return languages.shortest(language)
 
 

@@ -29,10 +29,10 @@ def _tokenizer(language: str) -> Tokenizer:
     if languages.script(language) in languages.WITHOUT_SPACES:
         fault = "does not split text that is written without spaces"
         other = languages.default_tokeniser(language)[0]
-        languages.note(f"{languages.named(language)}: Moses {fault}; `tokeniser: {other}` does")
+        languages.note(f"{languages.with_name(language)}: Moses {fault}; `tokeniser: {other}` does")
     elif code not in ABBREVIATIONS:
         fault = "has no abbreviations of this language and uses those of English"
-        languages.note(f"{languages.named(language)}: Moses {fault}")
+        languages.note(f"{languages.with_name(language)}: Moses {fault}")
     return Tokenizer(code)
 
 
