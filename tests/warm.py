@@ -103,7 +103,10 @@ def answer(caller: socket.socket) -> None:
 def run(
     caller: socket.socket, words: list[str], folder: str, environment: dict[str, str], files: list[int]
 ) -> None:
-    """Run the program as its script does, in a process like those that a shell starts."""
+    """Run the program as its script does, in a process like those that a shell starts.
+
+    Snakemake starts jobs elsewhere by `sys.executable`: PYTHON_OF_JOBS, if it is set.
+    """
     caller.close()
     os.setsid()
     os.chdir(folder)
@@ -115,9 +118,7 @@ def run(
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     sys.argv = words
-    sys.executable = environment.get(
-        "PYTHON_OF_JOBS", sys.executable
-    )  # by which Snakemake starts jobs elsewhere
+    sys.executable = environment.get("PYTHON_OF_JOBS", sys.executable)
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(":"))
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")

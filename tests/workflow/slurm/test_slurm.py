@@ -259,6 +259,7 @@ def disturbed(demo, cluster, new_project):
 
 def over_time(project):
     """A job that takes longer than it asked for, in its first attempt."""
+    project.warm_jobs = True
     program(project, SLEEPY)
     minutes = ["--set-resources", "text:runtime=60 if attempt > 1 else 1", "--"]
     return finish(project.start(*SLURM, *minutes, "results/demo/de-en/text/train.de", warm=True), project)
