@@ -67,7 +67,7 @@ text --name demo --source de --target en --splits train valid test --source-in I
 tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
 subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
 sentencepiece --input IN/. --source de --target en --settings '{"vocab_size":80}' --tokenisers none none --output OUT/pieces
-apply-bpe --input IN/tokens/valid.de --output OUT/valid.bpe --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0 --most 1023
+apply-bpe --input IN/tokens/valid.de --output OUT/valid.bpe --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --input IN/. --source de --target en --train-trees IN/raw/train.en.trees --valid-trees IN/raw/valid.en.trees --settings @cut --output OUT/templates
 train --data IN/bin --run OUT/RUN --source de --target en --settings @settings --seed 1 --keep 1 --again 1
@@ -105,8 +105,6 @@ finetune --data IN/data --valid dev --weights IN/weights --run OUT/TUNED --setti
 predict --model IN/TUNED/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/TUNED/predictions.dev.txt
 export --model IN/TUNED/best.pt --weights IN/weights --output OUT/exported
 nlu-score --run IN/TUNED --task acceptability --parts dev --gold IN/task/dev.tsv
-predict --valid dev --model IN/TUNED/best.pt --scores IN/TUNED/scores.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
-glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --corpus nlu --system roberta --output OUT/submission.zip --summary OUT/submission.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --corpus nlu --output OUT/baselines.json
 table --title T --labels @task_labels --columns @task_columns --metrics glue --baseline roberta --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw
@@ -116,6 +114,7 @@ UNABLE = """
 prepare --name x --format nc11 --archives IN/no.tgz --output OUT/prepared --pairs @pairs
 constituency --input IN/raw/valid.de --tokens IN/raw/valid.de --output OUT/parsed --language de --settings @parser --jars IN/no.jar
 convert-roberta --input IN/raw --output OUT/roberta
+glue-submission --benchmark IN/data --system roberta --seeds 1 --rows 2 2 2 2 2 2 2 2 2 2 --output OUT/submission.zip --summary OUT/submission.json
 """
 
 
@@ -141,8 +140,6 @@ def prepare(folder):
     """Make the files for `CALLS` that no verb makes."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
-    (folder / "labels.txt").write_text("0\n1\n")
-    (folder / "words.txt").write_text("entailment\nentailment\n")
     write_corpus(folder / "raw", {"train": 40, "valid": 12, "test": 12}, packed="")
     write_demo_task(folder / "task", "acceptability", {"train": 24, "dev": 8}, packed="")
     (folder / "glue").mkdir()
