@@ -39,11 +39,6 @@ rule all:
 
 if not CONFIG.partial:
 
-    def submissions(table, wildcards):
-        """The zips for GLUE's server of a table's systems."""
-        with ending_in_one_line():
-            return TARGETS.submissions(table)
-
     for name in TARGETS.submitted_tables():
 
         rule:

@@ -150,9 +150,22 @@ USING = {
 }
 
 
+def submissions(table, wildcards):
+    """The zips for GLUE's server of a table's systems."""
+    with ending_in_one_line():
+        return TARGETS.submissions(table)
+
+
 def shown(path, caption, category, of, **labels):
     """A file that stands in Snakemake's report, with a caption from workflow/report/ and labels."""
     return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=of, labels=labels)
+
+
+def captioned(name, figure, of="{experiment}-{direction}"):
+    """The three files of the figure `name`; the SVG stands in Snakemake's report."""
+    stem = f"{FIGURES}/{of}-{name}"
+    svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
+    return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
 
 
 # For figures: files of an experiment's runs, by the wildcards `experiment` and, of some, `direction`.

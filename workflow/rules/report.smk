@@ -1,13 +1,6 @@
 # Scores → figures and the page. All are local: each takes a second.
 
 
-def captioned(name, figure, of="{experiment}-{direction}"):
-    """The three files of the figure `name`; the SVG stands in Snakemake's report."""
-    stem = f"{FIGURES}/{of}-{name}"
-    svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
-    return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
-
-
 rule curves:
     input:
         histories=run_files("history.csv"),
