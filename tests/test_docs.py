@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config.loading import laid_over, read_published
+from synmask.pipeline.config.loading import load_project
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[1]
@@ -118,8 +118,8 @@ def test_the_first_corpus_of_ones_own_has_a_small_model(tmp_path, monkeypatch):
     page = (ROOT / "docs/extending.md").read_text("utf-8")
     (tmp_path / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1], "utf-8")
     monkeypatch.chdir(ROOT)
-    config, *_ = laid_over([tmp_path / "mine.yaml"])
+    config, *_ = load_project([tmp_path / "mine.yaml"])
     model = config.run_settings("mine", "de-en", "grammar").model
     assert f"{model.encoder_layers} layers in encoder and decoder, embeddings of {model.embed_dim}," in page
     assert (model.encoder_layers, model.embed_dim) == (model.decoder_layers, 256)
-    assert not Targets(config, read_published(config.published)).downloads("mine")  # no CoreNLP
+    assert not Targets(config).downloads("mine")  # no CoreNLP

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.runs import TRAININGS, of_columns, parts, training, trainings
 from synmask.pipeline.verbs import STEPS
 from synmask.pipeline.workflow.targets import Targets
@@ -26,7 +26,7 @@ def targets(values):
 
     def targets():
         config = load(values)
-        return Targets(config, read_published(config.published))
+        return Targets(config)
 
     return targets
 

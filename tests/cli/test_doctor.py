@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.cli import doctor, main
-from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.slurm import Site
 from synmask.pipeline.workflow.targets import Targets
@@ -40,7 +40,7 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("mirrors: {multi30k: nowhere, corenlp: nowhere}\n")
     config = load(read_all(project_files(ROOT)))
-    for path in map(Path, Targets(config, read_published(config.published)).downloads("multi30k-small")):
+    for path in map(Path, Targets(config).downloads("multi30k-small")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     with suppress(SystemExit):  # a machine may lack Java

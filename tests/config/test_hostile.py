@@ -10,7 +10,7 @@ import yaml
 
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
-from synmask.pipeline.config.yaml_source import of_command_line, read_yaml
+from synmask.pipeline.config.yaml_source import command_line_values, read_yaml
 from synmask.pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -298,7 +298,7 @@ def test_the_file_is_that_of_the_key(small, tmp_path):
             file.write_text(text)
             given = merge(given, read_yaml(file))
         with pytest.raises(UserError) as error:
-            load(merge(given, of_command_line(config or {})))
+            load(merge(given, command_line_values(config or {})))
         return str(error.value)
 
     assert message_of("# mine\ntraining:\n  lr: -1\n").startswith(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
-from synmask.pipeline.config.yaml_source import of_command_line, read_yaml
+from synmask.pipeline.config.yaml_source import command_line_values, read_yaml
 from synmask.pipeline.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def message_of(tmp_path, text, **given):
     (tmp_path / "mine.yaml").write_text(text)
     files = [*project_files(), tmp_path / "mine.yaml"]
     with pytest.raises(UserError) as error:
-        load(merge(read_all(files), of_command_line(given)))
+        load(merge(read_all(files), command_line_values(given)))
     return str(error.value).removeprefix(f"{tmp_path}/")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config.loading import load, project_files, read_all, read_published
+from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.report import write_report
@@ -38,9 +38,7 @@ def built(tmp_path_factory):
     with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
         archive.extractall(folder / "results", filter="data")
     config = load(read_all([*project_files(ROOT), ROOT / "studies/multi30k/config.yaml"]))
-    spec = json.loads(
-        Targets(config, read_published(ROOT / "workflow/published.yaml")).page_spec("report-verdict")
-    )
+    spec = json.loads(Targets(config).page_spec("report-verdict"))
     (group,) = spec["contrasts"]
     group["contrasts"] = [Contrast(**one) for one in group["contrasts"] if one["system"] in TESTED]
     with pytest.MonkeyPatch.context() as patch:

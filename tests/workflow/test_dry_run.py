@@ -331,7 +331,7 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
     rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
     kinds, groups = {}, {}
     for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^\S)", rules + "\n.", re.M | re.S):
-        kinds[name] = re.search(r"\*\*(TRAINING|USING)", text)
+        kinds[name] = re.search(r"\*\*(TRAINING|INFERENCE)", text)
         if group := re.search(r'group:\n\s+"(.*)"', text):
             groups.setdefault(group[1], []).append(name)
     with (ROOT / "slurm/profile.yaml").open() as file:
@@ -339,7 +339,7 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
     for name, kind in kinds.items():
         if kind:
             assert resources.get(name, {}).get("slurm_partition") == "'gpu'", name
-            assert kind[1] == "USING" or name in TRAININGS  # which SLURM warns before their time limit
+            assert kind[1] == "INFERENCE" or name in TRAININGS  # which SLURM warns before their time limit
     assert "parseval" in groups["evaluate"]
     for members in groups.values():
         assert len({resources.get(name, {}).get("slurm_partition") for name in members}) == 1, members

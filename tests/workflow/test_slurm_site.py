@@ -16,7 +16,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.workflow import nodes, slurm, terminal
 from synmask.pipeline.workflow.compat_slurm import _with_our_options
-from synmask.pipeline.workflow.jobs import Jobs, for_attempt
+from synmask.pipeline.workflow.jobs import Jobs, by_attempt
 from synmask.pipeline.workflow.nodes import nodes_of
 from synmask.pipeline.workflow.slurm import (
     Site,
@@ -334,7 +334,7 @@ def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
 
     def blamed(text, key="mem_mb"):
         mine.write_text(text)
-        return set_in((*config.resources_key("corpora", "demo"), key), read_all(files))
+        return set_in((*config.resources_key({"corpus": "demo"}), key), read_all(files))
 
     key, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
     assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}, line 1"
@@ -356,7 +356,7 @@ def test_a_training_that_continues_says_where_and_in_which_time():
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
     jobs = Jobs(load(read_all(project_files(ROOT))))
     small, large = (Wildcards(fromdict={"corpus": name, "source": "de"}) for name in ("demo", "nc11"))
-    assert jobs(small).preparing_minutes("subwords") == 3
-    assert 20 < jobs(large).preparing_minutes("subwords") < 60
-    assert jobs(large).preparing_memory("subwords") > jobs(small).preparing_memory("subwords")
-    assert [for_attempt(100, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]
+    assert jobs(small).minutes(10_000) == 3
+    assert 20 < jobs(large).minutes(10_000) < 60
+    assert jobs(large).megabytes(1200) > jobs(small).megabytes(1200)
+    assert [by_attempt(100)({}, attempt) for attempt in (1, 2, 3, 9)] == [100, 200, 300, 300]

@@ -8,11 +8,11 @@ import pytest
 from snakemake.iocontainers import Wildcards
 
 from synmask.pipeline.config.benchmarks import WeightsSource
-from synmask.pipeline.config.loading import load, merge, project_files, read_all, read_published
+from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.paths import any_of
 from synmask.pipeline.runs import TRAININGS
-from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.jobs import Jobs, as_options
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ STUDY = read_yaml(ROOT / "studies/multi30k/config.yaml")
 
 @pytest.fixture
 def targets(configure):
-    return lambda over=(): Targets(configure(over), read_published("workflow/published.yaml"))
+    return lambda over=(): Targets(configure(over))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_group_has_what_its_members_have_and_its_tables_once(targets):
 def test_partial_targets_are_of_what_a_storage_holds(configure, tmp_path):
     held = ["results/demo/de-en/grammar/seed2/scores.json"]
     config = configure(merge(DEMO, {"partial": True}))
-    partial = Targets(config, read_published("workflow/published.yaml"), held.__contains__)
+    partial = Targets(config, held.__contains__)
     assert partial.table_runs("demo", "scores.json") == held
 
 
@@ -227,9 +227,9 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
         "weights": {"roberta-demo": {"pretrain": {"resources": {"threads": 7}}}},
     }
     ours = jobs(over)
-    assert ours(wildcards(corpus="demo", system="grammar")).resource("threads") == 3
-    assert ours(wildcards(benchmark="nlu-demo", task="predicate")).resource("threads") == 5
-    assert ours(wildcards(weights="roberta-demo")).resource("threads") == 7
+    assert ours(wildcards(corpus="demo", system="grammar")).resources.threads == 3
+    assert ours(wildcards(benchmark="nlu-demo", task="predicate")).resources.threads == 5
+    assert ours(wildcards(weights="roberta-demo")).resources.threads == 7
 
 
 @pytest.mark.parametrize("rule", TRAININGS)
@@ -265,7 +265,8 @@ def test_a_steps_own_settings_are_options(jobs):
         jobs(),
         wildcards(corpus="multi30k-small", source="de", target="en", system="grammar", seed="2"),
     )
-    assert ours(run).decoding() == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
+    decoding = as_options(**ours(run).corpus.decoding.plain())
+    assert decoding == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
     assert ours(run).text_options() == "--tokenisers moses moses --lowercase --vocabulary-threshold 0"
     assert (
         ours(run).text_options(target="none")

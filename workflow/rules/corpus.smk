@@ -34,7 +34,7 @@ rule prepare:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
         corpus=any_of(CONFIG.entries_with("corpora", "format")),
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
@@ -63,9 +63,12 @@ rule text:
         PAIR / "logs/text.{source}-{target}.log",
     group:
         "text"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **preparing("text"),
+        runtime=by_attempt(lambda w: job(w).minutes(pairs_per_minute=20_000)),
+        mem_mb=by_attempt(
+            lambda w: job(w).megabytes(least=6000 if "stanford" in job(w).tokenisers() else 600)
+        ),
     params:
         code=code("text"),
         inputs_checksum=lambda w: job(w).inputs_checksum(job(w).raw_text("source"), job(w).raw_text("target")),

@@ -18,12 +18,13 @@ rule decode:
         RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **USING,
+        **INFERENCE,
+        runtime=by_attempt(60),
     params:
         code=code("decode"),
-        decoding=lambda w: job(w).decoding(),
+        decoding=lambda w: as_options(**job(w).corpus.decoding.plain()),
         outputs=lambda wildcards, output: [path[:-4] for path in output if path.endswith(".txt")],
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
@@ -70,12 +71,12 @@ rule measure:
         RUN / "logs/measure.{metric}.{source}-{target}.log",
     group:
         "evaluate"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **USING,
+        **INFERENCE,
     params:
         code=code("measure"),
-        function=lambda w: job(w).function(),
+        function=lambda w: sources.digest_of_function(w.metric),
         run=subpath(output[0], parent=True),
         lowercase=lambda w: as_options(lowercase=job(w).corpus.text.lowercase),
     shell:

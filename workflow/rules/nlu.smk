@@ -48,11 +48,11 @@ rule finetune:
         model=TUNED / "best.pt",
     log:
         TUNED / "train.log",
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
         **TRAINING,
         again=PLANNED.again("finetune"),
-        keep_checkpoints=resource("keep_checkpoints"),
+        keep_checkpoints=lambda w: int(job(w).resources.keep_checkpoints),
     params:
         code=code("finetune"),
         settings=settings("finetune"),
@@ -82,9 +82,10 @@ rule predict:
         TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **USING,
+        **INFERENCE,
+        runtime=by_attempt(60),
     params:
         code=code("predict"),
         weights=lambda w: job(w).weights_folder(),
@@ -95,7 +96,7 @@ rule predict:
 
 rule glue_submission:
     input:
-        lambda w: job(w).submitted(),
+        lambda w: job(w).submission_inputs(),
     output:
         packed=BENCHMARK / "submission/{system}.zip",
         summary=BENCHMARK / "submission/{system}.json",
@@ -106,7 +107,7 @@ rule glue_submission:
         code=code("glue-submission"),
         benchmark=BENCHMARK,
         seeds=lambda w: tuning_seeds(CONFIG, w.benchmark),
-        rows=lambda w: job(w).submitted_rows(),
+        rows=lambda w: job(w).submission_rows(),
     shell:
         "synmask glue-submission --benchmark {params.benchmark:q} --system {wildcards.system} --seeds {params.seeds}"
         " --rows {params.rows} --output {output.packed:q} --summary {output.summary:q} 2> {log:q}"

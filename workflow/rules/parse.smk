@@ -16,9 +16,9 @@ rule parse:
         system=any_of(name for name, system in CONFIG.systems.items() if system.options_class.induces),
     group:
         "evaluate"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **USING,
+        **INFERENCE | {"mem_mb": by_attempt(4000)},
     params:
         code=code("parse"),
         sentence=lambda w: as_options(sentence=job(w).corpus.sentence),
@@ -49,23 +49,26 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
-TREES = FIGURES / "{experiment}-{direction}-trees.html"
-
-
 rule tree_page:
     input:
         gold=lambda w: job(w).page_gold(),
-        trees=lambda w: [run.file("trees.jsonl") for run in first_runs(w)],
-        records=lambda w: [run.file("trees.json") for run in first_runs(w)],
+        trees=lambda w: [run.file("trees.jsonl") for run in TARGETS.first_runs(w.experiment, w.direction)],
+        records=lambda w: [run.file("trees.json") for run in TARGETS.first_runs(w.experiment, w.direction)],
     output:
-        shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
+        report(
+            FIGURES / "{experiment}-{direction}-trees.html",
+            caption="../report/tree_page.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "20 sentences, {direction}"},
+        ),
     log:
         LOGS / "tree_page.{experiment}.{direction}.log",
     localrule: True
     params:
         code=code("tree-page"),
         inputs_checksum=lambda w: job(w).inputs_checksum(job(w).page_gold()),
-        labels=lambda w: [CONFIG.label(run.system) for run in first_runs(w)],
+        labels=lambda w: [CONFIG.label(run.system) for run in TARGETS.first_runs(w.experiment, w.direction)],
         title=lambda w: f"{TARGETS.entry(w.experiment).title}, {w.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"

@@ -3,17 +3,26 @@
 
 rule curves:
     input:
-        histories=run_files("history.csv"),
-        trainings=run_files("train.json"),
+        histories=lambda w: TARGETS.files(TARGETS.runs(w.experiment, w.direction), "history.csv"),
+        trainings=lambda w: TARGETS.files(TARGETS.runs(w.experiment, w.direction), "train.json"),
     output:
-        **captioned("curves", "training curves, {direction}"),
+        report(
+            FIGURES / "{experiment}-{direction}-curves.svg",
+            caption="../report/curves.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "training curves, {direction}"},
+        ),
+        multiext(FIGURES / "{experiment}-{direction}-curves", ".pdf", ".csv"),
     log:
         LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
     params:
         code=code("curves"),
-        runs=lambda w: as_json([[run.system, run.seed] for run in runs(w)]),
-        labels=lambda w: as_json(TARGETS.labels(run.system for run in runs(w))),
+        runs=lambda w: as_json([[run.system, run.seed] for run in TARGETS.runs(w.experiment, w.direction)]),
+        labels=lambda w: as_json(
+            TARGETS.labels(run.system for run in TARGETS.runs(w.experiment, w.direction))
+        ),
         output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
@@ -21,9 +30,16 @@ rule curves:
 
 rule sweep_figure:
     input:
-        scores=run_files("scores.json"),
+        scores=lambda w: TARGETS.files(TARGETS.runs(w.experiment), "scores.json"),
     output:
-        **captioned("sweep", "sweep", of="{experiment}"),
+        report(
+            FIGURES / "{experiment}-sweep.svg",
+            caption="../report/sweep.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "sweep"},
+        ),
+        multiext(FIGURES / "{experiment}-sweep", ".pdf", ".csv"),
     log:
         LOGS / "sweep_figure.{experiment}.log",
     localrule: True
@@ -37,15 +53,24 @@ rule sweep_figure:
 
 rule distribution_figure:
     input:
-        distribution=lambda w: first_runs(w, "heads")[-1].file("distribution.json"),
+        distribution=lambda w: TARGETS.first_runs(w.experiment, w.direction, "heads")[-1].file(
+            "distribution.json"
+        ),
     output:
-        **captioned("distribution", "P_D, {direction}"),
+        report(
+            FIGURES / "{experiment}-{direction}-distribution.svg",
+            caption="../report/distribution.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "P_D, {direction}"},
+        ),
+        multiext(FIGURES / "{experiment}-{direction}-distribution", ".pdf", ".csv"),
     log:
         LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
     params:
         code=code("distribution-figure"),
-        title=lambda w: CONFIG.label(first_runs(w, "heads")[-1].system),
+        title=lambda w: CONFIG.label(TARGETS.first_runs(w.experiment, w.direction, "heads")[-1].system),
         output=subpath(output[0], strip_suffix=".svg"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"

@@ -28,9 +28,10 @@ rule subwords:
         corpus=any_of(name for name in CONFIG.corpora if name not in WITH_PIECES),
     group:
         "text"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **preparing("subwords"),
+        runtime=by_attempt(lambda w: job(w).minutes(pairs_per_minute=10_000)),
+        mem_mb=by_attempt(lambda w: job(w).megabytes(least=1200)),
     params:
         code=code("subwords"),
         merges=lambda w: job(w).corpus.bpe.merges,
@@ -58,9 +59,10 @@ rule sentencepiece:
         corpus=any_of(WITH_PIECES),
     group:
         "text"
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **preparing("sentencepiece"),
+        runtime=by_attempt(lambda w: job(w).minutes(pairs_per_minute=20_000)),
+        mem_mb=by_attempt(lambda w: job(w).megabytes(least=600)),
     params:
         code=code("sentencepiece"),
         settings=lambda w: as_json(job(w).corpus.sentencepiece),
@@ -76,7 +78,7 @@ rule sentencepiece:
 
 rule annotate:
     input:
-        unpack(lambda w: job(w).parses()),
+        unpack(lambda w: JOBS.data.parses(w.corpus, w.split, w.source)),
         subwords=lambda w: PAIR / ("spelled" if job(w).corpus.sentencepiece else "bpe") / "{split}.{source}",
         kept=lambda w: [PAIR / "clean/kept.{source}-{target}"] if w.split == "train" else [],
     output:
@@ -88,10 +90,13 @@ rule annotate:
     group:
         "annotate"
     resources:
-        **preparing("annotate"),
+        runtime=by_attempt(lambda w: job(w).minutes(pairs_per_minute=20_000)),
+        mem_mb=by_attempt(lambda w: job(w).megabytes(least=600)),
     params:
         code=code("annotate"),
-        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).parses().values()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(
+            JOBS.data.parses(w.corpus, w.split, w.source).values()
+        ),
         trees=lambda wildcards, input: as_options(trees=input.get("trees")),
         heads=lambda wildcards, input: as_options(heads=input.get("heads")),
         kept=lambda wildcards, input: as_options(kept=input.kept),

@@ -10,7 +10,13 @@ rule table:
         measured=lambda w: TARGETS.table_measured(w.table),
         published=local(CONFIG.published),
     output:
-        shown(TABLES / "{table}.md", "table", "Tables", "{table}", table="{table}"),
+        report(
+            TABLES / "{table}.md",
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{table}",
+            labels={"table": "{table}"},
+        ),
         multiext(TABLES / "{table}", ".csv", ".runs.csv", ".tex", ".json"),
     log:
         LOGS / "table.{table}.log",
@@ -33,10 +39,16 @@ rule tables:
 
 rule parse_table:
     input:
-        scores=run_files("parse.json", induced="distances"),
-        counts=run_files("parse_counts.json", induced="distances"),
+        scores=lambda w: TARGETS.files(TARGETS.runs(w.experiment, induced="distances"), "parse.json"),
+        counts=lambda w: TARGETS.files(TARGETS.runs(w.experiment, induced="distances"), "parse_counts.json"),
     output:
-        shown(TABLES / "{experiment}-parsing.md", "parse_table", "Tables", "{experiment}", table="parsing"),
+        report(
+            TABLES / "{experiment}-parsing.md",
+            caption="../report/parse_table.rst",
+            category="Tables",
+            subcategory="{experiment}",
+            labels={"table": "parsing"},
+        ),
         multiext(TABLES / "{experiment}-parsing", ".csv", ".tex", ".json"),
     log:
         LOGS / "parse_table.{experiment}.log",

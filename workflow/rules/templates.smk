@@ -16,7 +16,8 @@ rule templates:
     group:
         "annotate"
     resources:
-        **preparing("templates"),
+        runtime=by_attempt(lambda w: job(w).minutes(pairs_per_minute=20_000)),
+        mem_mb=by_attempt(lambda w: job(w).megabytes(least=1200)),
     params:
         code=code("templates"),
         inputs_checksum=lambda w: job(w).inputs_checksum(job(w).target_trees(*TRAINED)),
@@ -77,12 +78,13 @@ rule predict_templates:
         record=PREDICTOR / "{split}.{target}.json",
     log:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
-        **USING,
+        **INFERENCE,
+        runtime=by_attempt(60),
     params:
         code=code("predict-templates", guided=False),
-        decoding=lambda w: job(w).decoding(),
+        decoding=lambda w: as_options(**job(w).corpus.decoding.plain()),
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output.templates:q}"
         " {params.decoding} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"

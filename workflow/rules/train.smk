@@ -18,14 +18,14 @@ rule train:
         history=RUN / "history.csv",
     log:
         RUN / "train.log",
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
         **TRAINING,
         again=PLANNED.again("train"),
     params:
         code=code("train"),
         settings=settings("train"),
-        keep=lambda w: job(w).kept(),
+        keep=lambda w: job(w).training.kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=subpath(output[0], parent=True),
     shell:
@@ -50,7 +50,8 @@ rule average:
     group:
         "evaluate"
     resources:
-        keep_checkpoints=resource("keep_checkpoints"),
+        mem_mb=by_attempt(4000),
+        keep_checkpoints=lambda w: int(job(w).resources.keep_checkpoints),
     params:
         code=code("average"),
         text=lambda w: job(w).text_options(),

@@ -3,7 +3,7 @@
 
 rule convert_roberta:
     input:
-        files=lambda w: job(w).fetched_weights(),
+        files=lambda w: JOBS.data.weights_sources(w.weights),
     output:
         MODEL,
     log:
@@ -13,7 +13,7 @@ rule convert_roberta:
     localrule: True
     params:
         code=code("convert-roberta"),
-        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).fetched_weights()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(JOBS.data.weights_sources(w.weights)),
         folder=lambda w: CONFIG.weights[w.weights].huggingface or f"{CONFIG.data_dir}/{w.weights}",
         output=subpath(output[0], parent=True),
     shell:
@@ -33,6 +33,9 @@ rule pretraining_text:
         weights=any_of(CONFIG.entries_with("weights", "pretrain")),
     group:
         "pretraining-text"
+    resources:
+        runtime=by_attempt(240),
+        mem_mb=by_attempt(4000),
     params:
         code=code("pretraining-text"),
         inputs_checksum=lambda w: job(w).inputs_checksum(
@@ -58,7 +61,7 @@ rule pretrain:
         WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "pretrain")),
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
         **TRAINING,
         again=PLANNED.again("pretrain"),
@@ -113,7 +116,7 @@ rule continue_pretraining:
         WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "continued")),
-    threads: resource("threads")
+    threads: lambda w: job(w).resources.threads
     resources:
         **TRAINING,
         again=PLANNED.again("continue_pretraining"),

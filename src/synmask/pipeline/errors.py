@@ -1,7 +1,10 @@
 """Errors that a user can act on: one line that says what is wrong, where, and what to do."""
 
 import re
+import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Messages of torch, the loader of shared libraries and the system
 NO_MEMORY = re.compile(
@@ -48,6 +51,15 @@ class TryAgain(UserError):
     """
 
     EXIT_CODE = 75
+
+
+@contextmanager
+def exit_on_user_error() -> Iterator[None]:
+    """End with a UserError's one line, where Snakemake would print a traceback; also a decorator."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(str(error))
 
 
 def machine_fault(error: BaseException) -> str | None:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from synmask.pipeline.config.base import Section
-from synmask.pipeline.config.sections import Decoding, Model, Training
+from synmask.pipeline.config.sections import Decoding, Model, TrainingSettings
 from synmask.pipeline.guidance import Guidance
 
 
@@ -13,7 +13,7 @@ class RunSettings(Section):
     """All that a training depends on besides its data and seed."""
 
     model: Model
-    training: Training
+    training: TrainingSettings
     system: Guidance
     decoding: Decoding = Field(default_factory=Decoding)  # of the validation set
 

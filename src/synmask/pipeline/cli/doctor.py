@@ -21,14 +21,13 @@ from synmask import kernels
 from synmask.pipeline.cli.plan import disk, rows_of
 from synmask.pipeline.cli.settings import load_targets, tokenisers
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm
-from synmask.pipeline.workflow.jobs import Jobs, entry_of
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import first_names
@@ -90,7 +89,7 @@ def _tokenisers(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
 
 def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     """Java, files of the user's, downloads to come, and the disk."""
-    needs = Targets(config, read_published(config.published))
+    needs = Targets(config)
     downloads = {path for name in targets for path in needs.downloads(name)}
     if any(path.endswith(".jar") for path in downloads):
         yield "Java for CoreNLP", "" if shutil.which("java") else "install default-jdk-headless"
@@ -142,15 +141,15 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
     needed = trainings(config, targets)
     if todo := Jobs(config).uneven_gpus(needed):
         yield "GPUs of trainings", todo
-    for entry in dict.fromkeys(entry_of(training.wildcards) for training in needed):
-        resources = config.resources_of(*entry)
-        request = {unit: getattr(resources, key) for unit, key in slurm.RESOURCES.items()}
+    entries = {config.resources_key(run.wildcards): config.resources_of(run.wildcards) for run in needed}
+    for key, resources in entries.items():
+        request = {unit: getattr(resources, name) for unit, name in slurm.RESOURCES.items()}
         partition = site.gpu_partition if resources.gpus else site.partition
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
         if shortfall := shortage(request, nodes, partition):
             todo = f"{shortfall[1]}: change `{slurm.RESOURCES[shortfall[0]]}` there"
-        yield f"nodes for `{'.'.join(config.resources_key(*entry))}`", todo
+        yield f"nodes for `{'.'.join(key)}`", todo
     if job:
         with tempfile.NamedTemporaryFile(dir=".") as file:
             test = f"test -e '{os.path.abspath(file.name)}'"

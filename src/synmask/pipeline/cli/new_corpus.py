@@ -15,7 +15,7 @@ from typing import IO, Any
 from synmask.pipeline import languages as codes
 from synmask.pipeline.cli.plan import SAMPLED, outcomes_of, sample
 from synmask.pipeline.config.base import EXTERNAL, Language, Name
-from synmask.pipeline.config.loading import laid_over
+from synmask.pipeline.config.loading import load_project
 from synmask.pipeline.config.sections import Text
 from synmask.pipeline.corpora.bilingual import Pair, read_tmx, read_tsv
 from synmask.pipeline.errors import UserError
@@ -107,7 +107,7 @@ def new_corpus(
         UserError: the name is in use; a file cannot be read; sides differ in length; there are too few pairs,
             or a language is not known. Nothing is written then.
     """
-    config, _, _ = laid_over(())
+    config, _, _ = load_project(())
     entry, folder = Path("config", f"{name}.yaml"), Path(config.data_dir, name)
     sides, readers = _readers(files, tsv, tmx, languages)
     places = [folder / f"{split}.{side}" for split in SPLITS for side in sides]
@@ -124,7 +124,7 @@ def new_corpus(
             command = " ".join(shlex.join(["synmask", *sys.argv[1:]]).split())  # one line
             handle.write(ENTRY.format(name=name, files=stems, command=command, **values))
             handle.flush()
-            laid_over([Path(handle.name)])
+            load_project([Path(handle.name)])
     except BaseException:
         with suppress(OSError):  # it has other files
             os.removedirs(folder)

@@ -18,7 +18,6 @@ from synmask.pipeline.arguments import Whole
 from synmask.pipeline.cli.settings import load_targets
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Text
 from synmask.pipeline.display import aligned
@@ -30,7 +29,7 @@ from synmask.pipeline.text.clean import advice_to_keep, clean, describe_dropped
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.workflow import half_done
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
-from synmask.pipeline.workflow.jobs import Jobs, entry_of
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.targets import Targets
 
 BYTES = 4  # per parameter
@@ -96,7 +95,7 @@ def rows_of(config: Config, targets: Iterable[str], results: Path = Path("result
 
 def _row(config: Config, clock: Clock, seeds: list[Training]) -> Row:
     first, work = seeds[0], clock.work(seeds[0])
-    resources, models = config.resources_of(*entry_of(first.wildcards)), BEST
+    resources, models = config.resources_of(first.wildcards), BEST
     if isinstance(first, Run):
         models = max(config.training_of(first.corpus, first.system).kept, BEST)
     size = work.parameters * BYTES
@@ -122,7 +121,7 @@ def half_done_trainings(config: Config, targets: Iterable[str]) -> str:
 
 def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
     """The hours of CoreNLP for each task of a benchmark that it parses."""
-    needs, threads = Targets(config, read_published(config.published)), config.corenlp.threads
+    needs, threads = Targets(config), config.corenlp.threads
     for benchmark, task in dict.fromkeys(chain(*map(needs.parsed_tasks, targets))):
         count = sum(DataFiles(config).task_sentences(benchmark, task, start) for start in ("", "dev-"))
         hours = f"{count / (PARSED_PER_SECOND * threads) / 3600:.2f} hours with {threads} threads"

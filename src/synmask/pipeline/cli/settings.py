@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from synmask.pipeline.config.base import nearest
-from synmask.pipeline.config.loading import check_named, inherit, laid_over, origin
+from synmask.pipeline.config.loading import check_named, inherit, load_project, origin
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flat
@@ -29,7 +29,7 @@ def settings(
         places: Print instead each setting, those of the text and of its sub-words, too, with its value and
             the file, line and key that it comes from.
     """
-    config, values, files = laid_over(configfile)
+    config, values, files = load_project(configfile)
     check_named(config, files[-1], "corpora", corpus)
     check_named(config, files[-1], "systems", system)
     entry = config.corpora[corpus]
@@ -93,7 +93,7 @@ def load_targets(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Co
     Raises:
         UserError: a target is not in the configuration (with the nearest).
     """
-    config, _, files = laid_over(configfiles)
+    config, _, files = load_project(configfiles)
     for name in target:
         if name not in config.named_targets:
             near = nearest(name, config.named_targets)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import CountOption
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.loading import check_named, laid_over, tokeniser_jars
+from synmask.pipeline.config.loading import check_named, load_project, tokeniser_jars
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
@@ -145,7 +145,7 @@ def _models(
     """Label → model file of the requested runs, and the gold trees of their validation set."""
     from synmask.pipeline.paths import run_file
 
-    config, _, files = laid_over(configfiles)
+    config, _, files = load_project(configfiles)
     path = files[-1]
     corpus, direction = _experiment(path, config, corpus, direction)
     models = {}

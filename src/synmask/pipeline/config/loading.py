@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known, merge, nearest
@@ -11,7 +12,7 @@ from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.faults import validated
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.yaml_source import place, read_yaml
+from synmask.pipeline.config.yaml_source import command_line_values, place, read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.published import Published
@@ -87,18 +88,22 @@ def origin(paths: Iterable[Sequence[str]], values: Mapping[str, Any]) -> str:
     return "default"
 
 
-def laid_over(user_files: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
-    """The configuration of the project's files and `user_files`, later ones override; its values; all files.
+def load_project(
+    user_files: Iterable[Path], command_line: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Config, dict[str, Any], list[Path]]:
+    """The configuration of the project here: checked, its values, and the files that set them.
+
+    The project's files come first, then `user_files`, then the values of --config; later ones override.
 
     Raises:
         UserError: a file cannot be read, or the configuration is wrong.
     """
-    files = [*map(Path, project_files()), *user_files]
     if not Path("config.yaml").exists():
         raise UserError(
             f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
         )
-    values = read_all(files)
+    files = [*map(Path, project_files()), *user_files]
+    values = merge(read_all(files), command_line_values(command_line))
     return load(values), values, files
 
 
@@ -108,7 +113,7 @@ def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
     def jars(tokeniser: str) -> list[Path]:
         if tokeniser not in WITH_JARS:
             return []
-        return [Path(jar) for jar in DataFiles(laid_over(configfile)[0]).tokeniser_jars(tokeniser)]
+        return [Path(jar) for jar in DataFiles(load_project(configfile)[0]).tokeniser_jars(tokeniser)]
 
     return jars
 

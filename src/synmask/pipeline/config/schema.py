@@ -5,6 +5,7 @@ Slices are JSON with sorted keys, so that a change reruns only the steps that it
 
 import json
 import os
+from collections.abc import Mapping
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,15 +153,22 @@ class Config(base.Section):
         entries = getattr(self, section).items()
         return [name for name, entry in entries if any(getattr(entry, key) is not None for key in keys)]
 
-    def resources_key(self, section: str, name: str) -> tuple[str, ...]:
-        """The key of the resources that trainings of an entry of corpora, benchmarks or weights request."""
-        if section != "weights":
-            return section, name, "resources"
-        return section, name, "pretrain" if self.weights[name].pretrain else "continued", "resources"
+    def resources_key(self, wildcards: Mapping[str, str]) -> tuple[str, ...]:
+        """The key of the resources that a training, and the steps after it, request."""
+        if weights := wildcards.get("weights"):
+            return (
+                "weights",
+                weights,
+                "pretrain" if self.weights[weights].pretrain else "continued",
+                "resources",
+            )
+        if benchmark := wildcards.get("benchmark"):
+            return "benchmarks", benchmark, "resources"
+        return "corpora", wildcards["corpus"], "resources"
 
-    def resources_of(self, section: str, name: str) -> sections.Resources:
+    def resources_of(self, wildcards: Mapping[str, str]) -> sections.Resources:
         """The resources at that key."""
-        _, _, *rest = self.resources_key(section, name)
+        section, name, *rest = self.resources_key(wildcards)
         return reduce(getattr, rest, getattr(self, section)[name])
 
     def nlu_settings(self, benchmark: str, task: str, system: str) -> nlu.FinetuningSettings:

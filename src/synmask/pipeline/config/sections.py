@@ -87,7 +87,7 @@ class Batch(base.Section):
     tokens: base.Count = key("target tokens of each batch", 4096)
 
 
-class Training(base.Optimisation):
+class TrainingSettings(base.Optimisation):
     """How translation is trained; of a system, only the keys that are given count, over the corpus'."""
 
     max_epochs: base.Epochs = 60
@@ -110,7 +110,7 @@ class Training(base.Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
-class WholeTraining(Training):
+class WholeTraining(TrainingSettings):
     """How a system is trained on a corpus: settings that fit each other."""
 
     @model_validator(mode="after")
@@ -123,7 +123,7 @@ class WholeTraining(Training):
         return self
 
 
-class CorpusTraining(Training):
+class CorpusTraining(TrainingSettings):
     """How translation is trained on a corpus; it overrides the common training key by key."""
 
     mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
@@ -150,7 +150,7 @@ class System(Guidance):
     mlm_weight: base.Rate | Literal["corpus"] = key("share of the MLM loss; `corpus`: the corpus'", 0.0)
     # of these two, only the keys that are given count
     model: Sizes = key("sizes of this system alone, over the corpus'", Sizes)
-    training: Training = key("training of this system alone, over the corpus'", Training)
+    training: TrainingSettings = key("training of this system alone, over the corpus'", TrainingSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":

@@ -88,10 +88,10 @@ def read_yaml(path: str | Path) -> dict:
     return values
 
 
-def of_command_line(values: Mapping, path: tuple = ()) -> dict:
+def command_line_values(values: Mapping, path: tuple = ()) -> dict:
     """The values of --config; text as a key is a `Key`."""
     return {
-        Key.at("--config", (*path, key)): of_command_line(value, (*path, key))
+        Key.at("--config", (*path, key)): command_line_values(value, (*path, key))
         if isinstance(value, Mapping)
         else value
         for key, value in values.items()

@@ -16,7 +16,7 @@ from synmask.pipeline import disk
 from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.loading import laid_over
+from synmask.pipeline.config.loading import load_project
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines, writing
@@ -107,7 +107,7 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
     """
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
-        config, _, files = laid_over(configfile)
+        config, _, files = load_project(configfile)
         if not DataFiles(config).parser_code(language):
             raise UserError(
                 f"{files[-1]}: corenlp.languages has no {language!r}; use a system without a parser"

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from synmask.pipeline.errors import UserError
+from synmask.pipeline.errors import exit_on_user_error
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.slurm import (
@@ -151,12 +151,10 @@ def _executor(plugin: Any) -> type:
         site: Site
 
         def __init__(self, workflow: Any, logger: Any) -> None:
-            try:
+            with exit_on_user_error():
                 check_commands()
                 self.site = read_site()
                 check_requests(workflow.dag, self.site)
-            except UserError as error:
-                sys.exit(str(error))
             self.refusals: set[str] = set()
             self.waits: Counter[Any] = Counter()
             self.since: dict[Any, float] = {}  # when each job was last submitted

@@ -1,64 +1,46 @@
-"""Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
+"""The entries of the configuration, the inputs, parameters and resources of a job, by its wildcards."""
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
-from synmask.options import GuideOptions
 from synmask.pipeline.config.base import SEGMENTERS
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
-from synmask.pipeline.config.data_files import DataFiles, module_file
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
-from synmask.pipeline.config.sections import Corpus, System
+from synmask.pipeline.config.sections import Corpus, Resources, System, TrainingSettings
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, filled
 from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.sources import Modules, contents, digest, digest_of_file
+from synmask.pipeline.workflow.sources import Modules, contents, digest
 
-
-class Wildcards(Protocol):
-    """Snakemake's: values as attributes; `get` is for those that a rule may lack."""
-
-    def __getattr__(self, name: str) -> str: ...
-
-    def get(self, name: str, default: str | None = None) -> str | None: ...
-
-
-class Values(dict[str, str]):
-    """Wildcards where there is no Snakemake."""
-
-    __getattr__ = dict.__getitem__
-
-
-# The wildcards that name the entry with a job's resources, and their sections. Weights are looked for first:
-# the job of a continued pre-training has them alone.
-SECTIONS = {"weights": "weights", "benchmark": "benchmarks", "corpus": "corpora"}
+Wildcards = Mapping[str, str]  # or Snakemake's, which have `[…]` and `get`, too
 VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
-# Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 13 s for subwords, 5 s or less
-# for others; 40 to 160 MB, 550 MB where fairseq's data are written. Snakemake itself takes 400 MB in a job.
-PAIRS_A_MINUTE = {"subwords": 10_000, "": 20_000}
-LEAST_MB = {"subwords": 1200, "templates": 1200, "": 600}
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
-def entry_of(wildcards: Wildcards | Mapping[str, str]) -> tuple[str, str]:
-    """Section and name of the entry that says what a training, and the steps after it, request."""
-    return next((section, name) for key, section in SECTIONS.items() if (name := wildcards.get(key)))
+def by_attempt(amount: int | Callable[[Any], int]) -> Callable[[Any, int], int]:
+    """Memory or minutes that further attempts ask for two and three times: the first may have had too little.
 
+    Args:
+        amount: that of the first attempt, or a function of wildcards.
+    """
 
-def for_attempt(amount: int, attempt: int) -> int:
-    """Memory or minutes of an attempt: a job that failed may have had too little."""
-    return amount * min(max(attempt, 1), MOST_TIMES)
+    def requested(wildcards: Any, attempt: int) -> int:
+        first = amount(wildcards) if callable(amount) else amount
+        return first * min(max(attempt, 1), MOST_TIMES)
+
+    return requested
 
 
 def as_options(**values: Any) -> str:
@@ -98,12 +80,12 @@ class Jobs:
             case Tuning(benchmark, task, system):
                 return as_json(self.nlu_settings(benchmark, task, system))
             case Pretraining():
-                entry = self(Values(training.wildcards)).pretraining
+                entry = self(training.wildcards).pretraining
                 return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
 
     def stamp(self, training: Training) -> Stamp:
         """The stamp of a training, without the data, which may not exist yet."""
-        job = self(Values(training.wildcards))
+        job = self(training.wildcards)
         seed = job.pretraining.seed if isinstance(training, Pretraining) else training.seed
         code = job.code(training.verb, guided=training.guided)
         return {"settings": json.loads(self.settings(training)), "seed": seed, "code": code}
@@ -113,9 +95,9 @@ class Jobs:
         return "; ".join(dict.fromkeys(filter(None, map(self._uneven_gpus, trainings))))
 
     def _uneven_gpus(self, training: Training) -> str:
-        if (gpus := self(Values(training.wildcards)).gpus()) < 2:
+        if (gpus := self(training.wildcards).gpus()) < 2:
             return ""
-        key = ".".join(self.config.resources_key(*entry_of(training.wildcards)))
+        key = ".".join(self.config.resources_key(training.wildcards))
         batch = json.loads(self.settings(training))["training"].get("batch")
         if batch is None:
             return f"`{key}`: fine-tuning uses one GPU of {gpus}: ask for one"
@@ -141,11 +123,6 @@ class Job:
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
         return digest(verb, self.optional_modules(guided=guided))
-
-    def function(self) -> str:
-        """The digest of the file with a metric that is a function of the user's; "" for others."""
-        path = module_file(self.wildcards.metric) if "." in self.wildcards.metric else None
-        return digest_of_file(path) if path else ""
 
     def inputs_checksum(self, *inputs: str | Sequence[str] | None) -> str:
         """A checksum of the user's own files and folders among these inputs.
@@ -198,60 +175,62 @@ class Job:
         experiment = self.wildcards.get("experiment")
         return self.config.plain_experiments[experiment].systems if experiment else []
 
-    def resource(self, name: str) -> int:
-        """One of the resources that this entry says."""
-        return int(getattr(self.config.resources_of(*entry_of(self.wildcards)), name))
+    # ---- resources -----------------------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> Resources:
+        return self.config.resources_of(self.wildcards)
 
     def gpus(self) -> int:
         """The GPUs of a training on all its nodes."""
-        return self.resource("gpus") * self.resource("nodes")
+        return self.resources.gpus * self.resources.nodes
 
     def on_nodes(self) -> dict[str, str | int]:
         """Resources of a training on several nodes, for Snakemake's SLURM plugin; empty for others.
 
         `mpi` starts a worker per GPU (slurm.setup); without `tasks_per_gpu`, the plugin takes `tasks` for it.
         """
-        if (nodes := self.resource("nodes")) == 1:
+        if (nodes := self.resources.nodes) == 1:
             return {}
         mpi = f"srun --nodes={nodes} --ntasks={self.gpus()} --gpus-per-task=1 --kill-on-bad-exit=1"
-        mpi += f" --cpus-per-task={self.resource('threads')}"
+        mpi += f" --cpus-per-task={self.resources.threads}"
         return {"nodes": nodes, "tasks": self.gpus(), "tasks_per_gpu": 0, "mpi": mpi}
 
-    def preparing_minutes(self, rule: str) -> int:
+    def minutes(self, pairs_per_minute: int) -> int:
         """Minutes of a step that prepares text, by the number of pairs of its corpus."""
-        return 3 + self._pairs() // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""])
+        return 3 + self._pairs() // pairs_per_minute
 
-    def preparing_memory(self, rule: str) -> int:
-        """Memory of a step that prepares text, in MB."""
-        stanford = rule == "text" and "stanford" in self.tokenisers()
-        least = 6000 if stanford else LEAST_MB.get(rule, LEAST_MB[""])
+    def megabytes(self, least: int) -> int:
+        """Memory of a step that prepares text, by the same."""
         return least + self._pairs() // 200
 
     def _pairs(self) -> int:
         source = self.wildcards.get("source", "")
-        return self.jobs.number_of_pairs(self.wildcards.corpus, source) or UNKNOWN_PAIRS
+        return self.jobs.number_of_pairs(self.wildcards["corpus"], source) or UNKNOWN_PAIRS
 
     # ---- corpora -------------------------------------------------------------------------------------------
 
     @property
     def corpus(self) -> Corpus:
-        return self.config.corpora[self.wildcards.corpus]
+        return self.config.corpora[self.wildcards["corpus"]]
 
     def raw_text(self, side: str) -> list[str]:
         """The raw text of a side ("source" or "target") of a corpus: of train, then of valid and test."""
         language = getattr(self.wildcards, side)
         return [
-            path for split in SPLITS for path in self.data.raw_files(self.wildcards.corpus, split, language)
+            path
+            for split in SPLITS
+            for path in self.data.raw_files(self.wildcards["corpus"], split, language)
         ]
 
     def raw_splits(self) -> list[str]:
         """The split of each of these files."""
-        corpus, source = self.wildcards.corpus, self.wildcards.source
+        corpus, source = self.wildcards["corpus"], self.wildcards["source"]
         return [split for split in SPLITS for _ in self.data.raw_files(corpus, split, source)]
 
     def test_set_files(self) -> list[str]:
         """The raw text of each of a corpus' test sets; none if it has a single one."""
-        files = self.data.raw_files(self.wildcards.corpus, "test", self.wildcards.target)
+        files = self.data.raw_files(self.wildcards["corpus"], "test", self.wildcards["target"])
         return files if self.corpus.test_sets else []
 
     def tokenisers(self) -> set[str]:
@@ -259,7 +238,7 @@ class Job:
         if not (name := self.wildcards.get("corpus")) or not self.wildcards.get("source"):
             return set()
         language = self.wildcards.get("language")
-        languages = [language] if language else [self.wildcards.source, self.wildcards.target]
+        languages = [language] if language else [self.wildcards["source"], self.wildcards["target"]]
         return {*map(self.config.corpora[name].text.tokeniser_of, languages)}
 
     def tokeniser_jars(self) -> list[str]:
@@ -272,90 +251,83 @@ class Job:
     def cased_tokeniser(self) -> str | None:
         """The tokeniser of this plain text; None for tokens."""
         text = self.corpus.text
-        return text.tokeniser_of(self.wildcards.language) if text.lowercase else None
+        return text.tokeniser_of(self.wildcards["language"]) if text.lowercase else None
 
     def parser_jars(self) -> list[str]:
         """CoreNLP's jars for a language, and those of the tokeniser of `cased` text."""
-        jars = self.data.corenlp_jars(self.wildcards.language)
+        jars = self.data.corenlp_jars(self.wildcards["language"])
         more = self.data.tokeniser_jars(self.cased_tokeniser() or "none")
         return [*jars, *(jar for jar in more if jar not in jars)]
 
     def target_trees(self, *splits: str) -> list[str]:
         """The trees of the target side of these splits."""
         return [
-            self.data.parses(self.wildcards.corpus, split, self.wildcards.target)["trees"] for split in splits
+            self.data.parses(self.wildcards["corpus"], split, self.wildcards["target"])["trees"]
+            for split in splits
         ]
-
-    def parses(self) -> dict[str, str]:
-        """The trees and heads of a split's source side."""
-        return self.data.parses(self.wildcards.corpus, self.wildcards.split, self.wildcards.source)
 
     def gold(self) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
-        place = (self.wildcards.corpus, "valid", self.wildcards.source)
+        place = (self.wildcards["corpus"], "valid", self.wildcards["source"])
         files = {"gold": self.data.gold_trees(*place), "heads": self.data.gold_heads(*place)}
         return {name: path for name, path in files.items() if path}
 
     def page_gold(self) -> str | None:
         """The gold trees beside an experiment's induced ones."""
-        corpus = self.config.plain_experiments[self.wildcards.experiment].corpus
-        return self.data.gold_trees(corpus, "valid", sides(self.wildcards.direction)[0])
+        corpus = self.config.plain_experiments[self.wildcards["experiment"]].corpus
+        return self.data.gold_trees(corpus, "valid", sides(self.wildcards["direction"])[0])
 
     # ---- trainings -----------------------------------------------------------------------------------------
 
     @property
-    def guide(self) -> type[GuideOptions]:
-        """The options class of a system's guide: what it reads and induces."""
-        return self.config.systems[self.wildcards.system].options_class
+    def system(self) -> System:
+        return self.config.systems[self.wildcards["system"]]
+
+    @property
+    def training(self) -> TrainingSettings:
+        """How its system is trained on its corpus."""
+        return self.jobs.training_of(self.wildcards["corpus"], self.wildcards["system"])
 
     def annotations(self, *splits: str, training: bool = False) -> list[str]:
         """The annotations of these splits, if the system reads any: in training, or else in decoding."""
-        guide = self.guide
+        guide = self.system.options_class
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return files if guide.reads and (training or not guide.parses_itself) else []
-
-    def kept(self) -> int:
-        """Number of epochs whose models make up the final one."""
-        return self.jobs.training_of(self.wildcards.corpus, self.wildcards.system).kept
 
     def text_options(self, target: str | None = None) -> str:
         """How a model's text becomes sub-words, as options; `target`: its tokeniser, if not the corpus'."""
         text = self.corpus.text
-        source, default = map(text.tokeniser_of, (self.wildcards.source, self.wildcards.target))
+        source, default = map(text.tokeniser_of, (self.wildcards["source"], self.wildcards["target"]))
         return as_options(
             tokenisers=[source, target or default],
             lowercase=text.lowercase,
             vocabulary_threshold=self.corpus.bpe.vocabulary_threshold,
         )
 
-    def decoding(self) -> str:
-        """How a corpus is translated, as options."""
-        return as_options(**self.corpus.decoding.plain())
-
     # ---- templates of the target --------------------------------------------------------------------------
 
     def if_templated(self, *paths: str) -> Sequence[str]:
         """These files for systems that read templates of the target; none for others."""
-        return paths if self.config.systems[self.wildcards.system].templated else []
+        return paths if self.system.templated else []
 
     # ---- language understanding ----------------------------------------------------------------------------
 
     @property
     def pretraining(self) -> Pretrain | Continued:
-        entry = self.config.weights[self.wildcards.weights]
+        entry = self.config.weights[self.wildcards["weights"]]
         return entry.pretrain or entry.continued
 
     def continued_parses(self) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
-        return _files_of(self.pretraining.parses[self.wildcards.split])
+        return _files_of(self.pretraining.parses[self.wildcards["split"]])
 
     @property
     def benchmark(self) -> Benchmark:
-        return self.config.benchmarks[self.wildcards.benchmark]
+        return self.config.benchmarks[self.wildcards["benchmark"]]
 
     @property
     def task(self) -> NluTask:
-        return self.benchmark.tasks[self.wildcards.task]
+        return self.benchmark.tasks[self.wildcards["task"]]
 
     @property
     def weights(self) -> str:
@@ -378,35 +350,35 @@ class Job:
     def vocabulary_files(self) -> list[str]:
         return [filled(path, weights=self.weights) for path in VOCABULARY]
 
-    def fetched_weights(self) -> list[str]:
-        """The files, or the user's folder, of weights in Hugging Face's format."""
-        return self.data.weights_sources(self.wildcards.weights)
-
-    def submitted(self) -> list[str]:
+    def submission_inputs(self) -> list[str]:
         """The files of which the submission of a system is made: the answers and scores of all its runs."""
-        answered = of_submission(self.config, self.wildcards.benchmark, self.wildcards.system)
+        answered = of_submission(self.config, self.wildcards["benchmark"], self.wildcards["system"])
         names = ("train.json", "scores.json", "predictions.{part}.txt", "predictions.{part}.json")
         files = (run.file(name.replace("{part}", part)) for run, part in answered for name in names)
         return list(dict.fromkeys(files))
 
     def task_sources(self) -> list[str]:
         """The sources of a part of a task."""
-        part = self.wildcards.part
+        part = self.wildcards["part"]
         test = part in self.task.test_rows
-        return self.data.task_sources(self.wildcards.benchmark, self.wildcards.task, test=test, part=part)
+        return self.data.task_sources(
+            self.wildcards["benchmark"], self.wildcards["task"], test=test, part=part
+        )
 
-    def submitted_rows(self) -> list[int]:
+    def submission_rows(self) -> list[int]:
         """How many rows each file of a submission must have."""
         tasks = self.benchmark.tasks
         return [tasks[task].test_rows[part] for task, part in SUBMISSION.values()]
 
     def parsed_parts(self) -> list[str]:
         """The parts of a task whose sentences a file of these holds."""
-        start = self.wildcards.number.rstrip("0123456789")
-        return [*self.data.parsed_together(self.wildcards.benchmark, self.wildcards.task)[start]]
+        start = self.wildcards["number"].rstrip("0123456789")
+        return [*self.data.parsed_together(self.wildcards["benchmark"], self.wildcards["task"])[start]]
 
     def task_parses(self) -> list[str]:
-        return self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, self.wildcards.part)
+        return self.data.task_parses(
+            self.wildcards["benchmark"], self.wildcards["task"], self.wildcards["part"]
+        )
 
     def parse_files(self) -> list[str]:
         return _files_of(self.task_parses())
@@ -414,12 +386,12 @@ class Job:
     def sentence_files(self) -> int:
         """The number of files that hold the sentences of these parts."""
         part = self.parsed_parts()[0]
-        return len(self.data.task_parses(self.wildcards.benchmark, self.wildcards.task, part))
+        return len(self.data.task_parses(self.wildcards["benchmark"], self.wildcards["task"], part))
 
     def task_syntax(self, *parts: str) -> list[str]:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
         names = [self.task.parts[0] if part == "valid" else part for part in parts]
-        return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide.reads else []
+        return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.system.options_class.reads else []
 
 
 def _files_of(parses: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from synmask.pipeline.config.loading import set_in, user_error
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import TRAININGS, Training, training
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, slurm
-from synmask.pipeline.workflow.jobs import Jobs, Wildcards, entry_of
+from synmask.pipeline.workflow.jobs import Jobs, Wildcards
 from synmask.pipeline.workflow.targets import licensed
 from synmask.pipeline.workflow.terminal import count_of_jobs
 
@@ -96,7 +96,7 @@ class Planned:
 
     def check_nodes(self) -> None:
         """Stop before a training on several nodes that cannot start."""
-        if not any(self.jobs(job.wildcards).resource("nodes") > 1 for job in self._to_run(*TRAININGS)):
+        if not any(self.jobs(job.wildcards).resources.nodes > 1 for job in self._to_run(*TRAININGS)):
             return
         if not self.on_slurm:
             plugin = f"snakemake-executor-plugin-slurm {compat_slurm.TRIED}"
@@ -125,7 +125,7 @@ class Planned:
 
     def is_set_in(self, wildcards: Wildcards, name: str) -> str:
         """The key of a job's resource, and the file that sets it."""
-        return set_in((*self.config.resources_key(*entry_of(wildcards)), name), self.values)
+        return set_in((*self.config.resources_key(wildcards), name), self.values)
 
     def again(self, rule: str) -> Callable[[Wildcards], int]:
         """1 for a training that the user forces: by its rule, by one of its files, or with everything."""

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from pydantic import Field
 
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
-from synmask.pipeline.errors import UserError
+from synmask.pipeline.errors import UserError, exit_on_user_error
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.runs import TRAININGS
@@ -110,12 +109,7 @@ def read_site(path: Path = FILE) -> Site:
     return read_section(path, Site) if path.exists() else Site()
 
 
-def profile_site() -> Site:
-    """`read_site` for the profile, which Snakemake reads before all else."""
-    try:
-        return read_site()
-    except UserError as error:
-        sys.exit(str(error))
+profile_site = exit_on_user_error()(read_site)  # for the profile, which Snakemake reads before all else
 
 
 def setup() -> str:

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from synmask.pipeline.config.data_files import module_file
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_json
@@ -78,7 +79,7 @@ BY_NAME = {
     "synmask.guides": "synmask.guides",
     "synmask.options": "synmask.options",
     "synmask.pipeline.corpora.prepare": "synmask.pipeline.corpora",
-    "synmask.pipeline.evaluation.measure": "",  # a user's: `digest_of_file`
+    "synmask.pipeline.evaluation.measure": "",  # a user's: `digest_of_function`
 }
 Modules = frozenset[str]  # the optional modules that a job uses
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
@@ -108,9 +109,10 @@ def digest(verb: str, optional: Modules = frozenset()) -> str:
     return _digest({path: checksum(path) for path in sources(verb, optional)})
 
 
-def digest_of_file(path: str) -> str:
-    """The same of a file of the user's, whose imports do not count."""
-    return _digest({path: checksum(path)})
+def digest_of_function(function: str) -> str:
+    """The same of the file with a user's function, whose imports do not count; "" for another metric."""
+    path = module_file(function) if "." in function else None
+    return _digest({path: checksum(path)}) if path else ""
 
 
 @cache  # each file is a source of many steps

@@ -12,6 +12,7 @@ from synmask.pipeline import runs
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.checks import label_of
 from synmask.pipeline.config.data_files import DataFiles
+from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.display import arrow
@@ -20,7 +21,6 @@ from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import sides
 from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
-from synmask.pipeline.published import Published
 from synmask.pipeline.runs import Column, Pretraining, Run, Training
 from synmask.pipeline.tasks import GLUE, SUBMISSION, TASK_LANGUAGE
 
@@ -52,8 +52,8 @@ def licensed(config: Config, downloads: Iterable[str]) -> str:
     )
 
 
-def seen_by(workflow: Any, exists: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Whether a file is there, in a storage, too, by Snakemake's `exists`."""
+def existence(workflow: Any, exists: Callable[[str], bool]) -> Callable[[str], bool]:
+    """The test whether a file is there, in a storage, too, by Snakemake's `exists`."""
 
     def is_there(path: str) -> bool:
         if workflow.storage_settings.default_storage_provider is None:
@@ -73,11 +73,9 @@ class Targets:
         exists: whether a file is there; Snakemake's own looks into a storage, too.
     """
 
-    def __init__(
-        self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
-    ) -> None:
-        self.config, self.published, self.exists = config, published, exists
-        self.data = DataFiles(config)
+    def __init__(self, config: Config, exists: Callable[[str], bool] = os.path.exists) -> None:
+        self.config, self.exists = config, exists
+        self.data, self.published = DataFiles(config), read_published(config.published)
         self.tables: dict[str, Table] = runs.tables(config)
         self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
         self.columns: Callable[[str], list[Column]] = cache(self._columns)
@@ -223,7 +221,7 @@ class Targets:
             if induced is None or runs.induces(self.config, run, induced)
         ]
 
-    def first_runs(self, experiment: str, direction: str, induced: str) -> list[Run]:
+    def first_runs(self, experiment: str, direction: str, induced: str = "distances") -> list[Run]:
         """The run with the first seed of each system that induces "distances" or "heads"."""
         first: dict[str, Run] = {}
         for run in self.runs(experiment, direction, induced):
