@@ -111,7 +111,7 @@ class Project:
     `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
     With `warm_jobs`, jobs on a queue start so, too; but a signal to such a job ends it at once.
     `loaded` is, once `record` was called, a folder with a file for each `synmask VERB` that ran: its words, and the
-    files of the functions that it entered (recorder/sitecustomize.py), which takes as long again as the verb.
+    files of the functions that it entered (recorder/sitecustomize.py).
     """
 
     warm = None  # for all of them, unless a test gives one its own
@@ -268,6 +268,8 @@ def _check_loaded(project):
                 continue
             what = f"{verb} enters {module}.{function} from {caller}, which does not count: {words[:200]}"
             assert module in known or is_ignored(module), what
+        pages = {file for file in found["read"] if "/src/" in file and not file.endswith(".py")}
+        assert {_module(file) for file in pages if "/page/" in file} <= known, words[:200]
         verbs.add(verb)
     return verbs
 
