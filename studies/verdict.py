@@ -8,8 +8,9 @@ the second with all tests, and OUTPUT.runs.csv, a row per run.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,21 @@ import yaml
 
 from synmask.pipeline.display import arrow, pipes
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bootstrap import Counts
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.files import read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, filled
+from synmask.pipeline.record import names
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, Verdict, compare_all
+from synmask.pipeline.reporting.contrasts import (
+    Contrast,
+    ContrastResult,
+    Verdict,
+    compare_all,
+    counts_by_sentence,
+    read_results,
+)
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.runs import RUN, read_parse_scores, read_scores
+from synmask.pipeline.reporting.runs import RUN, read_parse_scores, read_scores, score_of
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does
     "attachment": {"best rule": "induced"},
@@ -44,25 +51,32 @@ OF_RUN = ["device", "commit", "valid_perplexity", "valid_sacrebleu", "sacrebleu"
 OF_RUN += ["minutes", "tokens_per_second"]
 
 
-class StudyRuns(Runs):
-    """Runs with two kinds of scores more: perplexity of the test set, and heads (`HEADS`)."""
+def read_study(folders: Sequence[Path], metric: str) -> pd.DataFrame:
+    """`read_results` of two kinds of metrics more: perplexity of the test set, and heads (`HEADS`)."""
+    if metric in HEADS:
+        rows = (row for folder in folders for row in heads_of(folder, metric))
+        return pd.DataFrame(rows, columns=[*RUN, "tree", "score", "counts"])
+    if metric == "perplexity":
+        results = read_results(folders, "sacrebleu")
+        return results.assign(score=[perplexity_of(run) for run in results.to_dict("records")])
+    return read_results(folders, metric)
 
-    def scores(self, metric: str, direction: str, system: str, row: str = "induced") -> list[float]:
-        if metric == "perplexity":
-            score = OF_SENTENCES[metric][1]
-            return [float(score(run.sum(axis=1))) for run in self.counts(metric, direction, system)]
-        if metric in HEADS:
-            return [heads[metric][row] for heads in self._heads(direction, system)]
-        return super().scores(metric, direction, system, row)
 
-    def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
-        if metric in HEADS:
-            found = [heads["counts"][metric] for heads in self._heads(direction, system)]
-            return [Counts(np.array(one["right"][row]), 2 * np.array(one["words"])) for one in found]
-        return super().counts(metric, direction, system, row)
+def perplexity_of(run: dict[str, Any]) -> float:
+    """Of the test set, from its counts by sentence."""
+    return float(score_of("perplexity")(counts_by_sentence(run, "perplexity").sum(axis=0)))
 
-    def _heads(self, direction: str, system: str) -> list[dict[str, Any]]:
-        return [read_json(path) for path in self.seeds(direction, system, "heads.json").values()]
+
+def heads_of(folder: Path, metric: str) -> Iterator[dict[str, Any]]:
+    """The results in a run's heads.json, if there is one: each row as one kind of trees."""
+    if not (folder / "heads.json").exists():
+        return
+    heads, run = read_json(folder / "heads.json"), names(read_json(folder / "scores.json"))
+    counts = heads["counts"][metric]
+    for tree, right in counts["right"].items():
+        table = np.stack((right, 2 * np.array(counts["words"])), axis=1)
+        results = {"tree": tree, "score": heads[metric][tree], "counts": lambda _metric, table=table: table}
+        yield run | results
 
 
 def contrast_of(system: str, metric: str, baseline: str = "", trivial: str = "", **kwargs: Any) -> Contrast:
@@ -81,22 +95,23 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
     study = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    runs = StudyRuns(existing(filled(RUN_FOLDER, corpus=study["corpus"]), results))
+    folders = existing(filled(RUN_FOLDER, corpus=study["corpus"]), results)
     contrasts = [
         (claim["name"], contrast_of(**one)) for claim in study["claims"] for one in claim["contrasts"]
     ]
-    found = compare_all([contrast for _, contrast in contrasts], runs)
+    found = compare_all([contrast for _, contrast in contrasts], partial(read_study, folders))
     named = [(name, one) for (name, _), group in zip(contrasts, found, strict=True) for one in group]
     if not named:
         raise UserError(f"{results}/{study['corpus']}: no runs of any contrast; run them first")
-    write_lines(Path(f"{output}.md"), claim_table(named, runs.directions()))
+    write_lines(Path(f"{output}.md"), claim_table(named))
     table = pd.DataFrame([{"claim": name} | asdict(one) for name, one in named])
     write_csv(output, table.drop(columns=["ours", "theirs"]))
-    write_csv(f"{output}.runs", run_table(runs))
+    write_csv(f"{output}.runs", run_table(folders))
 
 
-def claim_table(named: Sequence[tuple[str, ContrastResult]], directions: Sequence[str]) -> list[str]:
+def claim_table(named: Sequence[tuple[str, ContrastResult]]) -> list[str]:
     """A row per contrast: the differences by direction, those that decide in bold."""
+    directions = sorted({result.direction for _, result in named})
     rows: dict[tuple[str, str, str, str], dict[str, ContrastResult]] = {}
     for name, one in named:
         rows.setdefault((name, one.system, one.rival, one.metric), {})[one.direction] = one
@@ -117,15 +132,14 @@ def table_cell(one: ContrastResult) -> str:
     return text if one.verdict == "cannot tell" else f"**{text}**"
 
 
-def run_table(runs: Runs) -> pd.DataFrame:
+def run_table(folders: Sequence[Path]) -> pd.DataFrame:
     """All scored runs; `commit` is that of the scores."""
-    folders = sorted(folder for seeds in runs.folders.values() for folder in seeds.values())
     paths = [path for folder in folders if (path := folder / "scores.json").exists()]
     parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))
-    trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
+    trees = read_parse_scores(parses, "words").query("tree == 'induced'").set_index(RUN)["f1"].to_dict()
     table = read_scores(paths)
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
-    table["valid_perplexity"] = [*map(perplexity, paths)]
+    table["valid_perplexity"] = [*map(valid_perplexity, paths)]
     table["minutes"] = table["train_seconds"] / 60
     columns, saved = [*RUN, *OF_RUN], [*map(read_json, paths)]
     if any("perplexity" in run for run in saved):  # else made before it was stored
@@ -135,7 +149,7 @@ def run_table(runs: Runs) -> pd.DataFrame:
     return table[columns]
 
 
-def perplexity(scores: Path) -> float | None:
+def valid_perplexity(scores: Path) -> float | None:
     """Of the validation set after the last epoch, before checkpoints are averaged."""
     path = scores.with_name("history.csv")
     if not path.exists():

@@ -132,7 +132,7 @@ def test_table_and_test_tokenise_alike(tmp_path, language, tokeniser, reference,
         assert table["scores"]["test"][metric] - other["scores"]["test"][metric] > 5
         _, score = OF_SENTENCES[metric]
         for name, scores in ((ours, table), (theirs, other)):
-            sums = counts_of(name.with_name("sentences.csv"), metric).sum(axis=1)
+            sums = counts_of(name.with_name("sentences.csv"), metric).sum(axis=0)
             assert score(sums) == pytest.approx(scores["scores"]["test"][metric])
 
 

@@ -4,17 +4,22 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.evaluation import bootstrap
-from synmask.pipeline.evaluation.bootstrap import Counts, f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import f1, paired_bootstrap
 from synmask.pipeline.evaluation.parseval import _percent
 
 
+def counts(matched, both):
+    """(N, 2) matched spans, and those of both trees together, of N sentences."""
+    return np.stack((matched, np.broadcast_to(both, np.shape(matched))), axis=1)
+
+
 def corpus_f1(runs):
-    return [float(f1(np.sum(run, axis=1))) for run in runs]
+    return [float(f1(run.sum(axis=0))) for run in runs]
 
 
 def run(rng, rate, sentences=300):
     """Trees of 10 spans per sentence, gold trees of 5; each gold span is found at `rate`."""
-    return Counts(rng.binomial(5, rate, sentences), np.full(sentences, 15))
+    return counts(rng.binomial(5, rate, sentences), 15)
 
 
 def test_equal_systems_do_not_differ():
@@ -68,7 +73,7 @@ def test_p_is_that_of_samples_drawn_one_by_one(monkeypatch):
     means = []
     for runs in (ours, theirs):
         chosen = seeds.integers(0, len(runs), (99, len(runs)))
-        f1s = [[float(f1(np.stack(one, 1)[draw].sum(axis=0))) for one in runs] for draw in draws]
+        f1s = [[float(f1(one[draw].sum(axis=0))) for one in runs] for draw in draws]
         means.append([np.mean([row[k] for k in ks]) for row, ks in zip(f1s, chosen, strict=True)])
     differences = np.subtract(*means)
     real = np.mean(corpus_f1(ours)) - np.mean(corpus_f1(theirs))
@@ -82,9 +87,9 @@ def test_p_is_that_of_samples_drawn_one_by_one(monkeypatch):
 def test_pairing_is_by_sentence():
     rng = np.random.default_rng(3)
     hard = rng.random(300)
-    base = Counts(rng.binomial(5, hard), np.full(300, 15))
-    better = Counts(np.minimum(base.matched + (rng.random(300) < 0.1), 5), base.both)
-    shuffled = Counts(rng.permutation(better.matched), base.both)
+    base = counts(rng.binomial(5, hard), 15)
+    better = counts(np.minimum(base[:, 0] + (rng.random(300) < 0.1), 5), 15)
+    shuffled = counts(rng.permutation(better[:, 0]), 15)
     assert paired_bootstrap([better], [base]) < 0.01
     assert paired_bootstrap([shuffled], [base]) > 0.1
 
@@ -92,22 +97,22 @@ def test_pairing_is_by_sentence():
 def test_other_scores_follow_from_their_own_sums():
     rng = np.random.default_rng(4)
     words = rng.integers(5, 20, 200)
-    one, far = ((rng.binomial(words, rate), words) for rate in (0.4, 0.5))
+    one, far = (counts(rng.binomial(words, rate), words) for rate in (0.4, 0.5))
     found = paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1])
     assert found < 0.01
-    gain = (far[0].sum() - one[0].sum()) / words.sum()
+    gain = (far[:, 0].sum() - one[:, 0].sum()) / words.sum()
     assert paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1], gain=gain) == 1
 
 
 def test_a_single_sentence_tells_nothing():
     """All samples of it are alike, so that any difference would seem certain."""
-    one, other = (Counts(np.array([matched]), np.array([10])) for matched in (1, 5))
+    one, other = (counts([matched], 10) for matched in (1, 5))
     assert paired_bootstrap([other], [one]) == 1
     assert paired_bootstrap([other], [one], gain=3.0) == 1
 
 
 def test_f1_without_spans_is_that_of_parseval():
-    assert corpus_f1([Counts(np.zeros(3), np.zeros(3)), Counts(np.ones(3), 4 * np.ones(3))]) == [100, 50]
+    assert corpus_f1([counts(np.zeros(3), 0), counts(np.ones(3), 4)]) == [100, 50]
     assert f1(np.array([[0, 0], [0, 2], [1, 2]])).tolist() == [_percent(0, 0), _percent(0, 2), _percent(2, 2)]
 
 

@@ -67,9 +67,9 @@ def test_many_sums_at_once_give_what_sacrebleu_gives_for_each():
 
 def test_case_counts_unless_it_is_not_to(texts, counted):
     upper = [line.upper() for line in texts[1]]
-    assert bleu_of_counts(sentences.counts_of(counted("a", upper), "sacrebleu").sum(axis=1)) < 20
+    assert bleu_of_counts(sentences.counts_of(counted("a", upper), "sacrebleu").sum(axis=0)) < 20
     lowered = counted("b", upper, lowercase=True)
-    assert bleu_of_counts(sentences.counts_of(lowered, "sacrebleu").sum(axis=1)) == pytest.approx(100)
+    assert bleu_of_counts(sentences.counts_of(lowered, "sacrebleu").sum(axis=0)) == pytest.approx(100)
 
 
 def test_files_that_do_not_fit_are_named(tmp_path):

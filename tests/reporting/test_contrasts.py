@@ -2,13 +2,14 @@
 
 import json
 import math
+from functools import partial
 
 import pytest
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.reporting import contrasts
-from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, Runs, compare_all, verdict
+from synmask.pipeline.reporting.contrasts import Contrast, ContrastResult, compare_all, read_results, verdict
 
 ALIKE = ([8] * 60, [8] * 60)  # right words per sentence, of 10
 UNSURE = ([10, 5] * 30, [5, 10] * 30)
@@ -55,7 +56,8 @@ def runs(tmp_path):
 
 
 def compared(folder, *contrasts):
-    found = compare_all(contrasts or (BLEU, TREES, TRIVIAL), Runs((folder / "demo").glob("*/*/seed*")))
+    folders = sorted((folder / "demo").glob("*/*/seed*"))
+    found = compare_all(contrasts or (BLEU, TREES, TRIVIAL), partial(read_results, folders))
     return [one for group in found for one in group]
 
 
@@ -103,26 +105,10 @@ def test_more_than_the_paper_gains_is_never_too_little(runs):
 def test_a_loss_larger_than_claimed_is_never_too_little(monkeypatch):
     """A lower perplexity is better: its gain is negative."""
     for difference, p in ((-0.9, 1.0), (-0.1, 0.001)):
-        one = ContrastResult(
-            "de-en",
-            "a",
-            "b",
-            "perplexity",
-            3,
-            3,
-            9.0,
-            9.0,
-            difference,
-            -1.0,
-            1.0,
-            0.5,
-            0.5,
-            -0.5,
-            0.001,
-            0.001,
-        )
+        one = ContrastResult("de-en", "a", "b", "perplexity", 3, 3, 9.0, 9.0, difference, gain=-0.5)
+        one.p_gain_test_set = one.p_gain_seeds = 0.001
         monkeypatch.setattr(contrasts, "_compared", lambda *_, one=one: [one])
-        assert compare_all([BLEU], Runs([]))[0][0].p_gain == p
+        assert compare_all([BLEU], {"sacrebleu": None}.get)[0][0].p_gain == p
 
 
 def test_the_more_contrasts_the_more_seeds_are_needed(runs):
@@ -147,7 +133,10 @@ def test_runs_without_their_counts_or_of_other_sentences_are_named(runs):
     counted = folder / "demo/de-en/a/seed2/sentences.csv"
     whole = counted.read_text()
     counted.unlink()
-    with pytest.raises(UserError, match=r"seed2/sentences\.csv: no counts for sacrebleu; score it again"):
+    with pytest.raises(
+        UserError,
+        match=r"a on demo de-en, seed 2: no counts by sentence for sacrebleu, induced; score it again",
+    ):
         compared(folder)
     counted.write_text(whole.replace("words,", "letters,"))
     with pytest.raises(UserError, match=r"seed2/sentences\.csv: no column words"):
@@ -159,6 +148,18 @@ def test_runs_without_their_counts_or_of_other_sentences_are_named(runs):
     (folder / "demo/de-en/a/seed2/parse_counts.json").unlink()
     with pytest.raises(UserError, match=r"seed2/parse_counts\.json: no such file"):
         compared(folder)
+
+
+def test_trees_that_are_not_there_or_not_counted_are_named(runs):
+    folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
+    for path in folder.rglob("parse.json"):
+        path.write_text(path.read_text().replace('"balanced"', '"random"'))
+    with pytest.raises(UserError, match=r"a on demo de-en, seed 1: no balanced for f1_words; name another"):
+        compared(folder, TRIVIAL)
+    with pytest.raises(
+        UserError, match=r"seed 1: no counts by sentence for f1_words, random; score it again"
+    ):
+        compared(folder, TRIVIAL.model_copy(update={"rival": "random"}))
 
 
 def test_runs_without_a_system_have_no_contrast(runs):

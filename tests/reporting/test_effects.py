@@ -1,13 +1,14 @@
 """The results at the head of a page: the numbers are the verdict's, and a browser draws them to scale."""
 
 import json
+from functools import partial
 from html import unescape
 
 import pytest
 
 from browser import SMALLEST
 from synmask.pipeline.evaluation.bleu import COUNTS
-from synmask.pipeline.reporting.contrasts import Contrast, Runs, compare_all
+from synmask.pipeline.reporting.contrasts import Contrast, compare_all, read_results
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.reporting.training_runs import read_runs
@@ -54,7 +55,7 @@ def project(tmp_path, monkeypatch):
 def test_they_are_the_contrasts_of_the_runs_that_exist(project):
     (panel,) = panels(SPEC, read_runs(EXPERIMENT))
     runs = [path.parent for path in project.rglob("sentences.csv")]
-    (first,), (second,), nothing = compare_all(CONTRASTS, Runs(runs))
+    (first,), (second,), nothing = compare_all(CONTRASTS, partial(read_results, runs))
     assert nothing == []
     assert [one.contrast for one in panel.effects] == [first, second]
     better, alike = panel.effects

@@ -443,6 +443,8 @@ def test_a_numbers_link_opens_the_runs_card(project, open_page):
 
 def test_the_cards_commands_can_be_pasted(project):
     (project / "results/toy").rename(project / "results/my toy")
+    for path in project.glob("results/my toy/**/scores.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"corpus": "my toy"}))
     spec = copy.deepcopy(SPEC)
     spec["experiments"][0]["corpus"] = "my toy"
     write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")

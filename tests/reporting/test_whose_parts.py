@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from synmask.pipeline.export.card import model_card
 from synmask.pipeline.files import json_text, writing
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import checksums, names, record
-from synmask.pipeline.reporting.contrasts import Runs
+from synmask.pipeline.reporting.contrasts import Contrast, compare_all, read_results
 from synmask.pipeline.reporting.runs import read_counts
 from synmask.pipeline.reporting.training_runs import read_runs
 
@@ -169,15 +170,25 @@ def test_a_history_of_another_training_is_not_drawn(tmp_path, monkeypatch, capsy
     main([*call, "--output", "f"])
 
 
+def against_itself(metric):
+    return Contrast(system="grammar", rival="grammar", metric=metric)
+
+
 def test_counts_of_another_run_are_not_tested(tmp_path):
     folder = tmp_path / "c/de-en/grammar/seed1"
     head = f"{','.join(COUNTS)}\n{','.join('1' * len(COUNTS))}\n"
     path = scored(folder, RUN, sentences_csv=head)
     counts = path.with_name("sentences.csv")
-    assert read_counts(counts, "sacrebleu").shape == (len(COUNTS), 1)
+    assert read_counts(counts, "sacrebleu").shape == (1, len(COUNTS))
     counts.write_text(head.replace("1", "2"))
     refused(counts, "not what scores.json", read_counts, counts, "sacrebleu")
-    refused(counts, "not what scores.json", Runs([folder]).counts, "sacrebleu", "de-en", "grammar")
+    refused(
+        counts,
+        "not what scores.json",
+        compare_all,
+        [against_itself("sacrebleu")],
+        partial(read_results, [folder]),
+    )
     answers = scored(tmp_path / "cola", TUNED, examples_csv="part,answer,gold\n").with_name("examples.csv")
     answers.write_text("part,answer,gold\ndev,1,1\n")
     refused(answers, "not what scores.json", read_counts, answers, "matthews", "cola", "dev")
@@ -190,7 +201,13 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
         json_text(parses | {"sha256": checksums(folder / "parse.json", {counted: text})}),
     )
     counted.write_text(text.replace("1", "2"))
-    refused(counted, "not what parse.json", Runs([folder]).counts, "f1_words", "de-en", "grammar")
+    refused(
+        counted,
+        "not what parse.json",
+        compare_all,
+        [against_itself("f1_words")],
+        partial(read_results, [folder]),
+    )
 
 
 def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
@@ -205,7 +222,10 @@ def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     scored(folder, RUN | {"training": "this"})
     train = written(folder / "train.json", '{"training": "other"}')
     refused(train, "of another training than .*scores.json", read_runs, spec)
-    assert read_runs(spec | {"metrics": ["glue"]})[0].scores  # no input of a page of tasks
+    tuned = scored(Path("results/glue/cola/grammar/seed1"), TUNED | {"training": "this"})
+    written(tuned.with_name("train.json"), '{"training": "other"}')  # no input of a page of tasks
+    tasks = {"corpus": "glue", "directions": ["cola"], "metrics": ["dev"], "runs": {"cola": {"grammar": [1]}}}
+    assert read_runs(spec | tasks)[0].scores
     written(train, '{"training": "this"}')
     assert read_runs(spec)[0].scores
     for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):

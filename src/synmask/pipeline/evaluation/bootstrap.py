@@ -1,7 +1,6 @@
 """A paired bootstrap over sentences and seeds: do two systems differ in F1, BLEU or another score of sums?"""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,22 +9,18 @@ WEIGHTS = 2**20  # drawn at once: 8 MiB, which stay in the processor's cache
 ROUNDING = 1e-9  # equal means of two and of three equal scores may differ by less
 
 
-class Counts(NamedTuple):
-    """Span counts of one run's trees, (N,) per sentence: `matched`, and `both`, predicted + gold."""
-
-    matched: np.ndarray
-    both: np.ndarray
-
-
 def f1(sums: np.ndarray) -> np.ndarray:
-    """Sums of `Counts` (..., 2) → corpus F1 in percent (...); 100 where no tree has a span that counts."""
+    """Sums over sentences of matched and of predicted + gold spans (..., 2) → corpus F1 in percent (...).
+
+    It is 100 where no tree has a span that counts.
+    """
     matched, both = sums[..., 0], sums[..., 1]
     return np.where(both > 0, 200 * matched / np.maximum(both, 1), 100.0)
 
 
 def paired_bootstrap(
-    ours: Sequence[Sequence[np.ndarray]],
-    theirs: Sequence[Sequence[np.ndarray]],
+    ours: Sequence[np.ndarray],
+    theirs: Sequence[np.ndarray],
     *,
     score: Callable[[np.ndarray], np.ndarray] = f1,
     gain: float = 0.0,
@@ -43,19 +38,18 @@ def paired_bootstrap(
     (`significance.over_seeds`).
 
     Args:
-        ours, theirs: the runs (seeds) of each side; of each run D counts, (N,) per sentence, of the same N
-            sentences: `Counts`, or those of BLEU.
+        ours, theirs: of each run (seed) of a side, D counts of each of the same N sentences, (N, D).
         score: sums of counts over sentences (..., D) → scores (...).
     Raises:
         ValueError: a side has no run, or the numbers of sentences differ.
     """
-    sizes = {len(array) for run in (*ours, *theirs) for array in run}
+    sizes = {*map(len, (*ours, *theirs))}
     if not ours or not theirs or len(sizes) != 1:
         raise ValueError(f"ours, theirs: expected runs of the same sentences, got {sorted(sizes)} sentences")
     count = sizes.pop()
     if count < 2:
         return 1.0
-    tables = [np.stack([np.stack(run, axis=1) for run in runs]) for runs in (ours, theirs)]  # (K, N, D) each
+    tables = [np.ascontiguousarray(np.stack(runs)) for runs in (ours, theirs)]  # (K, N, D): row after row
     real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
     parts = [[score(weights @ table) for table in tables] for weights in _weights(count, samples)]
     rng = np.random.default_rng(SEED + 1)

@@ -48,13 +48,13 @@ OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
 
 
 def counts_of(path: Path, metric: str) -> np.ndarray | None:
-    """(D, N) the counts of a sentences.csv from whose sums a metric follows; None if it lacks them.
+    """(N, D) the counts of a sentences.csv from whose sums a metric follows; None if it lacks them.
 
     Raises:
         UserError: as `read_sentences`.
     """
     rows, (columns, _) = read_sentences(path), OF_SENTENCES[metric]
-    return rows[columns].to_numpy().T if {*columns} <= {*rows} else None
+    return rows[columns].to_numpy() if {*columns} <= {*rows} else None
 
 
 def members(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:

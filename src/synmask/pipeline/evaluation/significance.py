@@ -40,8 +40,8 @@ class Difference(NamedTuple):
 def compare(
     scores: Sequence[float],
     rivals: Sequence[float] | float,
-    counts: Sequence[Sequence[np.ndarray]],
-    rival_counts: Sequence[Sequence[np.ndarray]],
+    counts: Sequence[np.ndarray],
+    rival_counts: Sequence[np.ndarray],
     *,
     names: str,
     score: Callable[[np.ndarray], np.ndarray] = f1,

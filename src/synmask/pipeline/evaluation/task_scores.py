@@ -44,13 +44,13 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
-def contributions(task: str, gold: Iterable[str], answers: Iterable[str]) -> list[np.ndarray]:
-    """The parts of N examples in the sums from which `of_sums` computes a task's own score, (N,) each.
+def contributions(task: str, gold: Iterable[str], answers: Iterable[str]) -> np.ndarray:
+    """(N, 7) the parts of N examples in the sums from which `of_sums` computes a task's own score.
 
     These are 1, whether the answer is right, answer, gold, their squares and their product; labels count as
     their places, so "1" as 1.
     """
-    return _parts(_numbers(task, gold), _numbers(task, answers))
+    return np.stack(_parts(_numbers(task, gold), _numbers(task, answers)), axis=1)
 
 
 def _parts(truth: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
@@ -75,7 +75,7 @@ def _of_sums(metric: str, sums: np.ndarray) -> np.ndarray:
     return np.where(constant, 0, 100 * (count * both - answers * truth) / np.sqrt(spread))
 
 
-def counts_of_examples(path: Path, task: str, part: str) -> list[np.ndarray]:
+def counts_of_examples(path: Path, task: str, part: str) -> np.ndarray:
     """The `contributions` of the examples of one part in a run's examples.csv.
 
     Raises:

@@ -128,7 +128,7 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
     if not all(files):
         return []
     counts = [[counts_of(path, "sacrebleu") for path in side] for side in files]
-    bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
+    bleu = [[float(bleu_of_counts(table.sum(axis=0))) for table in side] for side in counts]
     test = compare(*bleu, *counts, names=f"{run.parent.name} and {BASELINE}", score=bleu_of_counts)
     seeds = "one seed" if test.p_seeds is None else f"95% interval {test.low:+z.2f} to {test.high:+z.2f}"
     difference = f"test sacreBLEU {test.difference:+z.2f} ({seeds}; p = {test.p:.3f}"

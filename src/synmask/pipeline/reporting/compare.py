@@ -187,13 +187,17 @@ def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, 
         }
         for system, of_seeds in zip(systems, scores, strict=True)
     ]
-    counts = [[[*table.T] for table in system.counts] for system in systems]
-    first, *rivals = zip(systems, scores, counts, strict=True)
+    (first, *rivals), (baseline, *others) = systems, scores
     tests = [
         difference(
-            own, first[1], counted, first[2], names=f"{system.name}, {first[0].name}", score=system.score
+            own,
+            baseline,
+            system.counts,
+            first.counts,
+            names=f"{system.name}, {first.name}",
+            score=system.score,
         )
-        for system, own, counted in rivals
+        for system, own in zip(rivals, others, strict=True)
     ]
     corrected = holm([test.p for test in tests])
     for row, rival, test, p in zip(rows[1:], scores[1:], tests, corrected, strict=True):

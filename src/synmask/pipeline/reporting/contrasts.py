@@ -1,22 +1,29 @@
 """Contrasts between the runs of systems: differences, both tests, Holm's correction, verdicts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES
 from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores, score_of
+from synmask.pipeline.reporting.runs import (
+    RUN,
+    check_alike,
+    describe,
+    read_parse_scores,
+    read_scores,
+    score_of,
+)
 
 SAMPLES = 10_000  # of a test: Holm's correction needs small p
 RELEVANT = {"sacrebleu": 0.5, "perplexity": -0.1}  # gains, if the paper names none; of F1 and heads:
@@ -48,7 +55,8 @@ class ContrastResult:
     """One contrast in one direction: the scores of its seeds and the results of the tests.
 
     Attributes:
-        rival_seeds: 0 for trivial trees, whose score is one number in `theirs`.
+        rival_seeds: 0 for trivial trees.
+        ours, theirs: seed → score; of trivial trees one score.
         p_gain_test_set, p_gain_seeds: of a difference as large as the gain.
         needed: seeds per side, by the test over the seeds.
         p: the larger p, adjusted for the number of contrasts.
@@ -63,25 +71,31 @@ class ContrastResult:
     rival_seeds: int
     mean: float
     rival_mean: float
-    difference: float
-    low: float
-    high: float
-    p_test_set: float
-    p_seeds: float
-    gain: float | None
-    p_gain_test_set: float | None
-    p_gain_seeds: float | None
+    difference: float = 0.0
+    low: float = -inf
+    high: float = inf
+    p_test_set: float = 1.0
+    p_seeds: float = 1.0
+    gain: float | None = None
+    p_gain_test_set: float | None = None
+    p_gain_seeds: float | None = None
     needed: int | None = None
     p: float = 1.0
     p_gain: float | None = None
     verdict: Verdict = "cannot tell"
-    ours: list[float] = field(default_factory=list)
-    theirs: list[float] | float = 0.0
+    ours: dict[int, float] = field(default_factory=dict)
+    theirs: dict[int, float] | float = 0.0
 
     @property
     def sign(self) -> int:
         """-1 if lower is better."""
         return -1 if self.metric == "perplexity" else 1
+
+    @property
+    def sides(self) -> tuple[list[float], list[float] | float]:
+        """The scores of both sides, as tests take them."""
+        alone = isinstance(self.theirs, float)
+        return [*self.ours.values()], self.theirs if alone else [*self.theirs.values()]
 
     @property
     def interval(self) -> str:
@@ -90,54 +104,40 @@ class ContrastResult:
         return f"{signed(self.difference)} {ends}"
 
 
-class Runs:
-    """The results of a corpus' runs, given as their folders: …/DIRECTION/SYSTEM/seedN (`paths.existing`)."""
+def read_results(folders: Iterable[Path], metric: str) -> pd.DataFrame:
+    """The results of a corpus' runs in one metric of `Contrast`, one row per run and kind of trees.
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self.folders: dict[tuple[str, str], dict[int, Path]] = {}
-        for folder in sorted(folders, key=lambda path: int(path.name.removeprefix("seed"))):
-            direction, system, seed = folder.parts[-3:]
-            self.folders.setdefault((direction, system), {})[int(seed.removeprefix("seed"))] = folder
+    Columns: those of `RUN`; tree, "induced" for translations, too; score; counts, a function of the metric
+    → (N, D) counts by sentence from whose sums the score follows, or None if they are not known.
 
-    def directions(self) -> list[str]:
-        return sorted({direction for direction, _ in self.folders})
+    Args:
+        folders: of the runs; those that were not scored by this metric are left out.
 
-    def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
-        """Seed → its file of this name, if it exists."""
-        files = {seed: path / name for seed, path in self.folders.get((direction, system), {}).items()}
-        return {seed: path for seed, path in files.items() if path.exists()}
-
-    def scores(self, metric: str, direction: str, system: str, row: str = "induced") -> list[float]:
-        """The score of each seed; `row` names the kind of trees."""
-        if metric == "sacrebleu":
-            if not (paths := self.seeds(direction, system, "scores.json")):
-                return []
-            scores = read_scores(paths.values())
-            check_alike(scores)
-            return [*scores["sacrebleu"]]
-        return [*self._parses(metric, direction, system, row)["f1"]]
-
-    def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
-        """For each seed, the counts per sentence; the score is computed from their sums."""
-        if metric in OF_SENTENCES:
-            paths = self.seeds(direction, system, "scores.json").values()
-            counts = {path: read_counts(path.with_name("sentences.csv"), metric) for path in paths}
-            for path in (path for path in paths if counts[path] is None):
-                raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
-            return [*counts.values()]
-        return [counts(metric) for counts in self._parses(metric, direction, system, row)["counts"]]
-
-    def _parses(self, metric: str, direction: str, system: str, row: str) -> pd.DataFrame:
-        paths = self.seeds(direction, system, "parse.json").values()
-        return read_parse_scores(paths, metric.removeprefix("f1_"), row)
+    Raises:
+        UserError: a file is damaged, or runs are not alike (`check_alike`).
+    """
+    name = "scores.json" if metric == "sacrebleu" else "parse.json"
+    paths = filter(Path.exists, (folder / name for folder in folders))
+    if metric == "sacrebleu":
+        results = read_scores(paths).assign(tree="induced")
+        check_alike(results)
+    else:
+        results = read_parse_scores(paths, metric.removeprefix("f1_"))
+    return results.rename(columns={metric: "score", "f1": "score"})[[*RUN, "tree", "score", "counts"]]
 
 
-def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[ContrastResult]]:
+def compare_all(
+    contrasts: Sequence[Contrast], read: Callable[[str], pd.DataFrame]
+) -> list[list[ContrastResult]]:
     """For each contrast, its results in each direction in which both sides have runs.
 
     p-values are corrected by Holm's method, over all tests of no difference, and over all tests of a gain.
+
+    Args:
+        read: metric → results as of `read_results`.
     """
-    by_contrast = [[*_compared(contrast, runs)] for contrast in contrasts]
+    results = {metric: read(metric) for metric in dict.fromkeys(contrast.metric for contrast in contrasts)}
+    by_contrast = [[*_compared(contrast, results[contrast.metric])] for contrast in contrasts]
     flat = [result for group in by_contrast for result in group]
     for result, p in zip(
         flat, holm([max(result.p_test_set, result.p_seeds) for result in flat]), strict=True
@@ -155,47 +155,55 @@ def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Contrast
     for result in flat:
         result.verdict = verdict(result.sign * result.difference, result.p, result.p_gain)
         wanted = result.gain or RELEVANT.get(result.metric, RELEVANT_POINTS)
-        result.needed = seeds_needed(result.ours, result.theirs, wanted, LEVEL / len(flat))
+        result.needed = seeds_needed(*result.sides, wanted, LEVEL / len(flat))
     return by_contrast
 
 
-def _compared(contrast: Contrast, runs: Runs) -> Iterator[ContrastResult]:
-    for direction in runs.directions():
-        ours, theirs = _sides(contrast, runs.scores, direction)
-        if ours and theirs:
-            rival_mean = fmean(theirs)
-            rival_seeds = 0 if contrast.trivial else len(theirs)
-            theirs = rival_mean if contrast.trivial else theirs
-            counts, rival_counts = _sides(contrast, runs.counts, direction)
-            test = partial(
-                compare,
-                ours,
-                theirs,
-                counts,
-                rival_counts[:1] if contrast.trivial else rival_counts,  # alike for all runs
-                names=f"{direction}, {contrast.system} and {contrast.rival}",
-                score=score_of(contrast.metric),
-                samples=SAMPLES,
+def _compared(contrast: Contrast, results: pd.DataFrame) -> Iterator[ContrastResult]:
+    own = (contrast.system, contrast.row)
+    rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, contrast.row)
+    for direction, here in results.sort_values("seed", kind="stable").groupby("direction"):
+        runs = {side: rows.to_dict("records") for side, rows in here.groupby(["system", "tree"])}
+        ours, theirs = runs.get(own, []), runs.get(rival, [])
+        if contrast.trivial and ours and not theirs:
+            raise UserError(
+                f"{describe(ours[0])}: no {contrast.rival} for {contrast.metric}; name another rival"
             )
-            gain, tested = contrast.gain.get(direction), test()
-            p_gain = (None, None) if gain is None else _both(test(gain=gain))
-            yield ContrastResult(
-                direction, contrast.system, contrast.rival, contrast.metric,
-                len(ours), rival_seeds, fmean(ours), rival_mean, *tested[:3], *_both(tested),
-                gain, *p_gain, ours=ours, theirs=theirs,
-            )  # fmt: skip
+        if not ours or not theirs:
+            continue
+        scores, rival_scores = ({run["seed"]: run["score"] for run in side} for side in (ours, theirs))
+        rival_mean, rival_seeds = fmean(rival_scores.values()), len(theirs)
+        if contrast.trivial:  # alike for all runs
+            theirs, rival_scores, rival_seeds = theirs[:1], rival_mean, 0
+        result = ContrastResult(
+            direction, contrast.system, contrast.rival, contrast.metric,
+            len(ours), rival_seeds, fmean(scores.values()), rival_mean,
+            gain=contrast.gain.get(direction), ours=scores, theirs=rival_scores,
+        )  # fmt: skip
+        counts = [[counts_by_sentence(run, contrast.metric) for run in side] for side in (ours, theirs)]
+        names = f"{direction}, {contrast.system} and {contrast.rival}"
+        test = partial(
+            compare, *result.sides, *counts, names=names, score=score_of(contrast.metric), samples=SAMPLES
+        )
+        tested = test()
+        result.difference, result.low, result.high = tested[:3]
+        result.p_test_set, result.p_seeds = _both(tested)
+        if result.gain is not None:
+            result.p_gain_test_set, result.p_gain_seeds = _both(test(gain=result.gain))
+        yield result
+
+
+def counts_by_sentence(run: Mapping[str, Any], metric: str) -> np.ndarray:
+    """(N, D) the counts of a row of `read_results`."""
+    counts = run["counts"](metric)
+    if counts is None:
+        raise UserError(f"{describe(run)}: no counts by sentence for {metric}, {run['tree']}; score it again")
+    return counts
 
 
 def _both(test: Difference) -> tuple[float, float]:
     """p over the sentences, and over the seeds: 1 with too few of them."""
     return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
-
-
-def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, list]:
-    """The runs of both sides, read by `read`; trivial trees are in the files of the system."""
-    metric, row = contrast.metric, contrast.row
-    rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, row)
-    return read(metric, direction, contrast.system, row), read(metric, direction, *rival)
 
 
 def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:

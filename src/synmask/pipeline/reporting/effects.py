@@ -5,12 +5,13 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from itertools import chain
 
 from synmask.pipeline.display import arrow
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.cells import probability, signed
-from synmask.pipeline.reporting.contrasts import ContrastResult, Runs, compare_all
+from synmask.pipeline.reporting.contrasts import ContrastResult, compare_all, read_results
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import TrainingRun
@@ -37,7 +38,7 @@ class Effect:
     @property
     def dots(self) -> list[float]:
         """The difference of each seed from the rival's mean."""
-        return [score - self.contrast.rival_mean for score in self.contrast.ours]
+        return [score - self.contrast.rival_mean for score in self.contrast.ours.values()]
 
     @property
     def outcome(self) -> str:
@@ -109,13 +110,17 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    scored = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
     for group in spec.get("contrasts", ()):
-        here = {folder for folder in scored if folder.parts[-4] == group["corpus"]}
-        folders = Runs(folder for folder in here if (folder / "sentences.csv").exists())
+        scored = [
+            run.folder
+            for run in runs
+            if run.corpus == group["corpus"] and run.value("test.sacrebleu") is not None
+        ]
+        folders = [folder for folder in dict.fromkeys(scored) if (folder / "sentences.csv").exists()]
         experiments = [part for part in spec["experiments"] if part["name"] in group["experiments"]]
         labels = {name: label for part in experiments for name, label in part["systems"]}
-        tested = [result for results in compare_all(group["contrasts"], folders) for result in results]
+        results = compare_all(group["contrasts"], partial(read_results, folders))
+        tested = [*chain.from_iterable(results)]
         groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
         for result in tested:
             groups.setdefault((result.direction, result.metric, result.rival), []).append(result)
@@ -123,36 +128,32 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
         for (direction, metric, rival), group in groups.items():
             against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
             title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
-            effects = [_effect(result, labels, experiments, folders) for result in group]
+            effects = [_effect(result, labels, experiments) for result in group]
             yield Panel(title, len(tested), effects)
 
 
-def _effect(
-    contrast: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart], runs: Runs
-) -> Effect:
-    name = "scores.json" if contrast.metric == "sacrebleu" else "parse.json"
-    seeds = runs.seeds(contrast.direction, contrast.system, name)
-    rivals = runs.seeds(contrast.direction, contrast.rival, name)
-    alone = isinstance(contrast.theirs, float)
+def _effect(contrast: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart]) -> Effect:
     return Effect(
         contrast,
         labels[contrast.system],
         labels.get(contrast.rival, contrast.rival),
-        _by_seed(seeds, contrast.ours),
-        f"{contrast.theirs:.2f}" if alone else _by_seed(rivals, contrast.theirs),
-        _add_a_seed(contrast, seeds, experiments),
+        _by_seed(contrast.ours),
+        _by_seed(contrast.theirs),
+        _add_a_seed(contrast, experiments),
     )
 
 
-def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
-    return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
+def _by_seed(scores: Mapping[int, float] | float) -> str:
+    if isinstance(scores, float):
+        return f"{scores:.2f}"
+    return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in scores.items())
 
 
-def _add_a_seed(contrast: ContrastResult, seeds: Mapping[int, Path], experiments: Sequence[PagePart]) -> str:
+def _add_a_seed(contrast: ContrastResult, experiments: Sequence[PagePart]) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for experiment in experiments:
         if contrast.system in dict(experiment["systems"]) and contrast.direction in experiment["directions"]:
-            seeds_so_far = sorted({*experiment["runs"][contrast.direction][contrast.system], *seeds})
+            seeds_so_far = sorted({*experiment["runs"][contrast.direction][contrast.system], *contrast.ours})
             settings = json.dumps({experiment["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
             return shlex.join(["snakemake", experiment["name"], "--config", f"experiments={settings}"])
     return ""

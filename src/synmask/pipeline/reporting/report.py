@@ -21,6 +21,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
 from synmask.pipeline.languages import sides
+from synmask.pipeline.paths import PAIR, filled
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
@@ -29,7 +30,6 @@ from synmask.pipeline.reporting.layout import Table, html_blocks, read_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import (
-    RESULTS_FOLDER,
     TRANSLATED,
     TRANSLATION_SCORES,
     TrainingRun,
@@ -183,7 +183,7 @@ def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tupl
         scored = (run for run in runs if run.direction == direction and run.scores)
         translated = [run for run in scored if (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in translated}
-        folder = RESULTS_FOLDER / spec["corpus"] / direction / "text"
+        folder = Path(filled(PAIR / "text", direction, corpus=spec["corpus"]))
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")

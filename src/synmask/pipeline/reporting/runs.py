@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.evaluation.bootstrap import Counts, f1
+from synmask.pipeline.evaluation.bootstrap import f1
 from synmask.pipeline.evaluation.measure import metric_file, ratio, read_metric
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
@@ -80,7 +80,7 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
             row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
             row["memory"] = _finite(run.get("memory"))
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else [*RUN, *SETTINGS, *SCORES, "counts"])
 
 
 def score_of(metric: str, task: str | None = None) -> Callable[[np.ndarray], np.ndarray]:
@@ -94,8 +94,8 @@ def score_of(metric: str, task: str | None = None) -> Callable[[np.ndarray], np.
 
 def read_counts(
     path: Path, metric: str, task: str | None = None, part: str | None = None
-) -> Sequence[np.ndarray] | None:
-    """The counts of a run's sentences from whose sums a score follows, (N,) each; None if they are not known.
+) -> np.ndarray | None:
+    """(N, D) the counts of a run's sentences from whose sums a score follows; None if they are not known.
 
     Args:
         path: sentences.csv, or examples.csv of a part of a task; beside it the files of `measure`.
@@ -104,30 +104,31 @@ def read_counts(
         UserError: the file is another run's, or of another kind.
     """
     if is_measured(metric):
-        return np.array(read_metric(metric_file(path, metric))["counts"])
+        return np.transpose(read_metric(metric_file(path, metric))["counts"])
     if not path.exists():
         return None
     read_record(path.with_name("scores.json"), [path])
     return counts_of_examples(path, task, part) if task else counts_of(path, metric)
 
 
-def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
-    """The runs of parse.json files, one row each: `parse_rows` of its `trees` by `protocol`."""
+def read_parse_scores(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
+    """The `parse_rows` of parse.json files by one protocol."""
     rows = []
     for path in paths:
-        scores = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
+        scores = [row for row in parse_rows(path) if row["protocol"] == protocol]
         if not scores:
-            raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
+            raise UserError(f"{path}: no {protocol} in protocols; make it again")
         rows += scores
-    table = pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES, "counts"])
-    check_once(table)
+    table = pd.DataFrame(rows, columns=[*RUN, "tree", *PARSE_SCORES, "counts"])
+    check_once(table, "tree")
     return table
 
 
 def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores.
 
-    Their `counts` read `bootstrap.Counts` from the parse_counts.json beside it; None where it has none.
+    Their `counts` read the (N, 2) counts of `bootstrap.f1` from the parse_counts.json beside it; None where
+    it has none.
     """
     known = cache(partial(_read_spans, path))
     with _contents(path) as run:
@@ -143,7 +144,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def _read_spans(parse: Path) -> dict[tuple[str, str], Counts]:
+def _read_spans(parse: Path) -> dict[tuple[str, str], np.ndarray]:
     """Protocol and kind of tree → the counts by sentence in the parse_counts.json beside a parse.json."""
     known, path = {}, parse.with_name("parse_counts.json")
     read_record(parse, [path])
@@ -153,7 +154,7 @@ def _read_spans(parse: Path) -> dict[tuple[str, str], Counts]:
             gold = np.array(trees.pop("gold"))
             for tree, spans in trees.items():
                 matched, predicted = (np.array(spans[key]) for key in ("matched", "predicted"))
-                known[protocol, tree] = Counts(matched, predicted + gold)
+                known[protocol, tree] = np.stack((matched, predicted + gold), axis=1)
     return known
 
 

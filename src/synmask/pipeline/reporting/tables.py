@@ -73,8 +73,9 @@ def _gather(
         results.check_alike(runs)
         runs = runs[[*columns, *metrics, *(f"signature_{metric}" for metric in metrics)]]
     if parses:
-        trees = results.read_parse_scores(parses, PROTOCOL)[[*results.RUN, *PARSE_SCORES]]
-        runs = runs.merge(trees, on=results.RUN, how="outer")
+        trees = results.read_parse_scores(parses, PROTOCOL)
+        induced = trees.loc[trees["tree"] == "induced", [*results.RUN, *PARSE_SCORES]]
+        runs = runs.merge(induced, on=results.RUN, how="outer")
     if tasks:
         runs = results.read_tasks(tasks, options.columns).reindex(columns=[*columns, "glue"])
     runs = results.of_table(runs, options.expected)

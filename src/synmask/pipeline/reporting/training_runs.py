@@ -12,15 +12,17 @@ import pandas as pd
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flat, read_json
+from synmask.pipeline.languages import sides
+from synmask.pipeline.paths import run_of_folder
 from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart
 from synmask.pipeline.reporting.runs import commits
+from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.tasks import TASKS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
 TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
-RESULTS_FOLDER = Path("results")  # a folder per corpus
 LOG_LINES = 12
 TRANSLATED = "hypothesis.test.txt"
 FILES = {  # to which a page links, if they exist
@@ -38,6 +40,7 @@ FILES = {  # to which a page links, if they exist
 class TrainingRun:
     """One training of an experiment; `scores` is empty if it has not been scored."""
 
+    corpus: str
     direction: str
     system: str
     label: str
@@ -101,13 +104,13 @@ def read_runs(spec: PagePart) -> list[TrainingRun]:
         for seed in spec["runs"][direction].get(system, ())
     )
     for direction, system, label, seed in expected:
-        folder = RESULTS_FOLDER / spec["corpus"] / direction / system / f"seed{seed}"
-        keys = {"task" if "metrics" in spec else "direction": direction, "system": system, "seed": seed}
-        runs.append(TrainingRun(direction, system, label, seed, folder, *_read(folder, keys)))
+        names = (spec["corpus"], direction) if "metrics" in spec else (spec["corpus"], *sides(direction))
+        folder = Path((Tuning if "metrics" in spec else Run)(*names, system, seed).folder)
+        runs.append(TrainingRun(spec["corpus"], direction, system, label, seed, folder, *_read(folder)))
     return runs
 
 
-def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime | None]:
+def _read(folder: Path) -> tuple[dict[str, Any], datetime | None]:
     """The scores of a run, and when they were written; {} and None if it has not been scored."""
     path = folder / "scores.json"
     if not path.exists():
@@ -115,6 +118,7 @@ def _read(folder: Path, run: dict[str, Any]) -> tuple[dict[str, Any], datetime |
     scores = read_json(path)
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
+    run = run_of_folder(folder)
     training = training_in(folder) if "direction" in run else {}  # a page reads no other trainings' records
     read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], training)
     check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
