@@ -55,7 +55,7 @@ if not CONFIG.partial:
         # the tasks of language understanding as checked TSV
         input:
             [
-                filled(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
+                fill(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
                 for benchmark, entry in CONFIG.benchmarks.items()
                 if {*entry.tasks} <= {*GLUE}
                 for task in entry.tasks
@@ -83,10 +83,10 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
 
 
 # All steps run in one environment, unless a rule names another.
-for made in workflow.rules:
-    if made.conda_env is None and not made.norun:
+for step in workflow.rules:
+    if step.conda_env is None and not step.norun:
         # not a relative name: each rule takes that from its own file's folder
-        made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
+        step.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
 
 onstart:

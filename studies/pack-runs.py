@@ -14,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from synmask.pipeline.paths import RUN, existing, filled
+from synmask.pipeline.paths import RUN, existing, fill
 
 KEPT = {
     "scores.json", "train.json", "history.csv", "hypothesis.valid.txt", "hypothesis.test.txt", "parse.json",
@@ -36,7 +36,7 @@ def wordless(trees: bytes) -> bytes:
 
 def pack(corpus: Path, out: Path) -> None:
     """Write the archive, whose bytes depend on the files alone."""
-    runs = existing(filled(RUN, corpus=corpus.name), corpus.parent)
+    runs = existing(fill(RUN, corpus=corpus.name), corpus.parent)
     files = [run / name for run in runs for name in {*KEPT, TREES, WORDLESS} if (run / name).exists()]
     with lzma.open(out, "wb", filters=XZ) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         for path in sorted(files, key=lambda path: (path.name, path)):

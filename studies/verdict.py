@@ -22,7 +22,7 @@ from synmask.pipeline.display import arrow, pipes
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
-from synmask.pipeline.paths import existing, filled
+from synmask.pipeline.paths import existing, fill
 from synmask.pipeline.record import names
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.contrasts import (
@@ -95,7 +95,7 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
     study = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    folders = existing(filled(RUN_FOLDER, corpus=study["corpus"]), results)
+    folders = existing(fill(RUN_FOLDER, corpus=study["corpus"]), results)
     contrasts = [
         (claim["name"], contrast_of(**one)) for claim in study["claims"] for one in claim["contrasts"]
     ]

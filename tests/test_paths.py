@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from synmask.pipeline.paths import RUN, TASK, TUNED, existing, filled, run_file, run_of_folder
+from synmask.pipeline.paths import RUN, TASK, TUNED, existing, fill, run_file, run_of_folder
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_a_pattern_is_filled_and_keeps_other_wildcards():
-    assert filled(TASK / "{part}.tsv", benchmark="glue", task="rte") == "results/glue/rte/{part}.tsv"
+    assert fill(TASK / "{part}.tsv", benchmark="glue", task="rte") == "results/glue/rte/{part}.tsv"
     assert (
         run_file("demo", "pt-BR-en", "lisa", 2, "train.json") == "results/demo/pt-BR-en/lisa/seed2/train.json"
     )
@@ -32,8 +32,8 @@ def test_what_people_keep_beside_runs_is_no_run(tmp_path):
     for name in runs + kept:
         (tmp_path / name).mkdir(parents=True)
     assert existing(RUN, tmp_path) == [tmp_path / name for name in runs[:2]]
-    assert existing(filled(RUN, corpus="demo", system="grammar"), tmp_path) == [tmp_path / runs[0]]
-    assert existing(filled(TUNED, benchmark="glue", task="rte"), tmp_path) == [tmp_path / runs[2]]
+    assert existing(fill(RUN, corpus="demo", system="grammar"), tmp_path) == [tmp_path / runs[0]]
+    assert existing(fill(TUNED, benchmark="glue", task="rte"), tmp_path) == [tmp_path / runs[2]]
     assert existing("seed{seed}/train.json", tmp_path / "demo/de-en/grammar") == []
 
 

@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from synmask.pipeline.workflow import terminal
-from synmask.pipeline.workflow.terminal import Job, WorkflowRun
+from synmask.pipeline.workflow.terminal import RunningJob, WorkflowRun
 
 READ_SECONDS = 1.0  # seconds between two reads of the logs
 NOTHING = "Nothing to be done"
@@ -182,7 +182,7 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self._watch, daemon=True).start()
 
     def _begun(self, record: Any) -> None:
-        self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
+        self.run.start(record.jobid, RunningJob(record.rule_name, list(record.output), list(record.log)))
 
     def _finished(self, record: Any) -> None:
         job = self.run.finish(record.job_id)

@@ -14,7 +14,7 @@ from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
-from synmask.pipeline.workflow.hours import Clock
+from synmask.pipeline.workflow.hours import Estimator
 
 ROOT = Path(__file__).parents[2]
 FILES = project_files(ROOT)
@@ -74,7 +74,7 @@ def test_parameters_are_nearly_those_of_the_model(corpus, direction, tmp_path):
     config = configuration()
     merges, systems = config.corpora[corpus].bpe.merges, ["transformer", "pascal", "lisa", "distance", "lpsi"]
     for system in [*systems, "structformer", "grammar-nobpe", "grammar-mended", "grammar"]:
-        row = Clock(config, tmp_path).work(Run(corpus, *direction.split("-"), system, 1))
+        row = Estimator(config, tmp_path).workload(Run(corpus, *direction.split("-"), system, 1))
         exact = count_parameters(config.run_settings(corpus, direction, system), merges, merges)
         assert row.parameters == pytest.approx(exact, rel=0.03), system
 

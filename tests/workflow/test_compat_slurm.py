@@ -149,7 +149,7 @@ class Upstream:
 @pytest.fixture(autouse=True)
 def planned(monkeypatch):
     """Of the plan, what names the key of a resource."""
-    stand_in = SimpleNamespace(is_set_in=lambda wildcards, name: f"`resources.{name}` in config.yaml")
+    stand_in = SimpleNamespace(key_to_change=lambda wildcards, name: f"`resources.{name}` in config.yaml")
     monkeypatch.setattr(terminal, "planned", stand_in)
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -102,17 +103,19 @@ def test_a_state_that_fairseqs_trainer_saved_starts_again_and_the_line_says_so(t
         write_json(folder / "stamp.json", stamp | {"code": "old"})
         (folder / "history.csv").write_text("epoch\n" * (epochs + 1))
         torch.save(state, folder / "last.pt")
-    jobs = [(tmp_path / f"seed{seed}", lambda: stamp) for seed in (1, 2)]
-    words = half_done_line(jobs, any_code)
+    trainings = [SimpleNamespace(folder=str(tmp_path / f"seed{seed}")) for seed in (1, 2)]
+    jobs = SimpleNamespace(config=SimpleNamespace(any_code=any_code), stamp=lambda training: stamp)
+    words = half_done_line(jobs, trainings)
     assert "1 training run is half done by version 0.2.0 (epoch 4 of 9) and will start again" in words
     other = "will continue (any_code)" if any_code else "will start again; to continue them instead"
     assert f"1 training run is half done by other code (epoch 2 of 9) and {other}" in words
     (tmp_path / "seed2/checkpoints/older/finished.pt").touch()
-    words = half_done_line(jobs, any_code)
+    words = half_done_line(jobs, trainings)
     other = "will count as finished if their data stay" if any_code else "will start again; to keep them"
     assert f"1 training run is finished by other code and {other}" in words
     assert "half done by other code" not in words
-    assert half_done_line([(run, lambda: stamp | {"code": "old"}) for run, _ in jobs], any_code) == ""
+    jobs.stamp = lambda training: stamp | {"code": "old"}
+    assert half_done_line(jobs, trainings) == ""
 
 
 def test_a_finished_training_runs_again_only_by_force(half_done, queue):

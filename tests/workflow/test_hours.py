@@ -15,16 +15,16 @@ from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.runs import Pretraining, Run, Tuning
-from synmask.pipeline.workflow.hours import MULTIPLIED, REFERENCE, Clock, Hours, total
+from synmask.pipeline.workflow.hours import MULTIPLIED, REFERENCE, Estimator, Hours, total
 
 ROOT = Path(__file__).parents[2]
 
 
-def clock(results, **changes):
+def estimator(results, **changes):
     values = read_all(project_files(ROOT))
     for corpus, keys in changes.items():
         values["corpora"][corpus.replace("_", "-")] |= keys
-    return Clock(load(values), results)
+    return Estimator(load(values), results)
 
 
 def translation(corpus, direction, system):
@@ -50,11 +50,11 @@ def ran(results, run, seconds, device, threads=1, workers=1):
 
 def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
     """At the size of the benchmark: hours are the number of batches times the seconds of a step."""
-    found = clock(tmp_path).hours(translation("iwslt14", "de-en", "transformer"))
+    found = estimator(tmp_path).hours(translation("iwslt14", "de-en", "transformer"))
     batches = 160239 * 24.9 * 60 / (4096 * 0.85)
     assert found.gpu == pytest.approx(batches * 0.055 / 3600)
     assert found.cpu == pytest.approx(batches * 4 * 1.326 / 3600)  # of 1,024 tokens, on a core
-    grammar = clock(tmp_path).hours(translation("iwslt14", "de-en", "grammar"))
+    grammar = estimator(tmp_path).hours(translation("iwslt14", "de-en", "grammar"))
     assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
 
 
@@ -64,18 +64,18 @@ def test_a_record_that_is_none_is_one_line(tmp_path, text):
     path = tmp_path / "demo/de-en/grammar/seed1/train.json"
     path.write_text(text)
     with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*delete it and rerun$"):
-        clock(tmp_path).hours(translation("demo", "de-en", "grammar"))
+        estimator(tmp_path).hours(translation("demo", "de-en", "grammar"))
 
 
 def test_a_copy_beside_a_run_is_not_measured(tmp_path):
     ran(tmp_path, "demo/de-en/grammar/seed1", 3600, "CPU")
     for copy in ("de-en/grammar/seed1.old", "de-en/grammar/seed01", "de-en.old/grammar/seed1"):
         ran(tmp_path, f"demo/{copy}", 7200, "CPU")
-    assert clock(tmp_path).hours(translation("demo", "de-en", "grammar")).cpu == pytest.approx(1.0)
+    assert estimator(tmp_path).hours(translation("demo", "de-en", "grammar")).cpu == pytest.approx(1.0)
 
 
 def test_every_system_on_every_corpus_has_hours(tmp_path):
-    here = clock(tmp_path)
+    here = estimator(tmp_path)
     for experiment in here.config.plain_experiments.values():
         for direction in experiment.directions:
             for system in experiment.systems:
@@ -87,7 +87,7 @@ def test_every_system_on_every_corpus_has_hours(tmp_path):
 
 
 def test_a_small_model_is_bound_by_its_calls(tmp_path):
-    found = clock(tmp_path).hours(translation("multi30k-small", "de-en", "transformer"))
+    found = estimator(tmp_path).hours(translation("multi30k-small", "de-en", "transformer"))
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
@@ -97,25 +97,25 @@ def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system):
     page = (ROOT / "docs/performance.md").read_text()
     seconds = float(re.search(rf"\| AVX-512 \| {system} \| [\d.]+ M \| ([\d.]+) \(", page)[1])
     steps = 29000 * 15.5 * 10 / (2000 * 0.85)
-    plain = clock(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
+    plain = estimator(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
     assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
 
 
 def test_more_layers_and_epochs_take_longer(tmp_path):
-    plain = clock(tmp_path).hours(translation("multi30k", "de-en", "grammar"))
-    epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).hours(
+    plain = estimator(tmp_path).hours(translation("multi30k", "de-en", "grammar"))
+    epochs = estimator(tmp_path, multi30k={"training": {"max_epochs": 80}}).hours(
         translation("multi30k", "de-en", "grammar")
     )
     assert epochs.cpu == pytest.approx(2 * plain.cpu)
     model = {"encoder_layers": 12, "decoder_layers": 12, "embed_dim": 512, "ffn_dim": 1024, "heads": 4}
-    layers = clock(tmp_path, multi30k={"model": model}).hours(translation("multi30k", "de-en", "grammar"))
+    layers = estimator(tmp_path, multi30k={"model": model}).hours(translation("multi30k", "de-en", "grammar"))
     assert 1.7 < layers.cpu / plain.cpu < 2
 
 
 def test_the_text_is_counted_once_it_is_prepared(tmp_path):
     (tmp_path / "demo/de-en/bpe").mkdir(parents=True)
     (tmp_path / "demo/de-en/bpe/train.en").write_text("a b@@ c\nd\n" * 500)  # 4 sub-words and 2 ends
-    found = clock(tmp_path).hours(translation("demo", "de-en", "transformer"))
+    found = estimator(tmp_path).hours(translation("demo", "de-en", "transformer"))
     assert found.gpu == pytest.approx(3000 * 6 / (1000 * 0.85) * 0.041 / 3600)
 
 
@@ -123,23 +123,23 @@ def test_trainings_that_ran_here_take_the_place_of_estimates(tmp_path):
     ran(tmp_path, "demo/de-en/grammar/seed1", 1800, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/grammar/seed2", 3600, "CPU", threads=4)
     ran(tmp_path, "demo/de-en/transformer/seed1", 60, "A100", workers=2)
-    here = clock(tmp_path)
+    here = estimator(tmp_path)
     found = here.hours(translation("demo", "de-en", "grammar"))
     assert found.cpu == pytest.approx(3.0)
     assert here.hours(translation("demo", "de-en", "transformer")).gpu == pytest.approx(120 / 3600)
     other = "multi30k", "de-en", "lpsi"  # no such training ran: the reference's, as before
-    assert here.hours(translation(*other)) == clock(tmp_path / "nothing").hours(translation(*other))
+    assert here.hours(translation(*other)) == estimator(tmp_path / "nothing").hours(translation(*other))
 
 
 def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     files = {part: str(tmp_path / f"{part}.{{language}}") for part in ("train", "valid", "test")}
     values = read_all(project_files(ROOT))
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
-    here = Clock(load(values), tmp_path)
+    here = Estimator(load(values), tmp_path)
     assert here.hours(translation("mine", "de-en", "grammar")).gpu is None
     (tmp_path / "train.en").write_text(f"{'a' * 89}\n" * 1000)  # 20 sub-words per pair, its end included
-    found = Clock(here.config, tmp_path).hours(translation("mine", "de-en", "grammar"))
-    like = clock(tmp_path, iwslt14={"pairs": {"train": 1000}}).hours(
+    found = Estimator(here.config, tmp_path).hours(translation("mine", "de-en", "grammar"))
+    like = estimator(tmp_path, iwslt14={"pairs": {"train": 1000}}).hours(
         translation("iwslt14", "de-en", "grammar")
     )
     assert found.cpu == pytest.approx(like.cpu * 20 / 24.9)
@@ -154,7 +154,7 @@ def test_a_truncated_text_has_no_size(tmp_path):
 
 
 def test_fine_tunings_take_the_paper_s_hours(tmp_path):
-    here = clock(tmp_path)
+    here = estimator(tmp_path)
     tasks = here.config.benchmarks["glue"].tasks
     assert sum(here.hours(tuning("glue", task)).gpu for task in tasks) == pytest.approx(7, rel=0.02)
     assert here.hours(tuning("nlu-demo", "acceptability")).gpu == pytest.approx(250 * 0.041 / 3600)
@@ -164,7 +164,7 @@ def test_fine_tunings_take_the_paper_s_hours(tmp_path):
 
 
 def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
-    here = clock(tmp_path)
+    here = estimator(tmp_path)
 
     def updates(read):  # of 1,000 tokens each
         return read / (1000 * 0.85)
@@ -191,7 +191,7 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
 
 def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path):
     """900 batches of 6,250 tokens, of RoBERTa-base: 12 layers of 4 d² + 2 d ffn parameters, d 768, ffn 3,072."""
-    found = clock(tmp_path).hours(weights("roberta-base-synclm"))
+    found = estimator(tmp_path).hours(weights("roberta-base-synclm"))
     size = 12 * (4 * 768**2 + 2 * 768 * 3072) / MULTIPLIED
     assert found.gpu == pytest.approx(900 * size / 3600 * 0.055 * 6250 / 4096)
     assert found.cpu == pytest.approx(900 * size / 3600 * 1.326 * 6250 / 1024)
@@ -201,7 +201,7 @@ def test_pre_training_on_text_of_an_unknown_size(tmp_path):
     values = read_all(project_files(ROOT))
     pretrain = values["weights"]["roberta-demo"]["pretrain"]
     pretrain["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
-    assert Clock(load(values), tmp_path).hours(weights("roberta-demo")).gpu is None
+    assert Estimator(load(values), tmp_path).hours(weights("roberta-demo")).gpu is None
 
 
 def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):

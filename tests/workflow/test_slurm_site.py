@@ -11,7 +11,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 
-from synmask.pipeline.config.loading import load, project_files, read_all, set_in
+from synmask.pipeline.config.loading import key_in_file, load, project_files, read_all
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.workflow import nodes, slurm, terminal
@@ -43,7 +43,7 @@ longest: 60
 @pytest.fixture(autouse=True)
 def planned(monkeypatch):
     """Of the plan, what names the key of a resource."""
-    stand_in = SimpleNamespace(is_set_in=lambda wildcards, name: f"`resources.{name}` in config.yaml")
+    stand_in = SimpleNamespace(key_to_change=lambda wildcards, name: f"`resources.{name}` in config.yaml")
     monkeypatch.setattr(terminal, "planned", stand_in)
 
 
@@ -334,7 +334,7 @@ def test_a_request_is_blamed_on_the_file_that_sets_it(tmp_path):
 
     def blamed(text, key="mem_mb"):
         mine.write_text(text)
-        return set_in((*config.resources_key({"corpus": "demo"}), key), read_all(files))
+        return key_in_file((*config.resources_key({"corpus": "demo"}), key), read_all(files))
 
     key, common = "`corpora.demo.resources.mem_mb`", "`resources.gpus`"
     assert blamed("corpora: {demo: {resources: {mem_mb: 900000}}}") == f"{key} in {mine}, line 1"

@@ -23,7 +23,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.workflow import hours, terminal
 from synmask.pipeline.workflow.planned import Planned
-from synmask.pipeline.workflow.terminal import Job, WorkflowRun
+from synmask.pipeline.workflow.terminal import RunningJob, WorkflowRun
 
 ROOT = Path(__file__).parents[2]
 TEXT = "results/demo/de-en/text/valid.de"
@@ -303,7 +303,7 @@ SUMS = {"loss": 3200.0, "sample_size": 1000.0, "ntokens": 1000.0}
 def job(tmp_path):
     log = tmp_path / "train.log"
     log.write_text("starting\n")
-    return Job("train", ["results/demo/de-en/grammar/seed1/train.json"], [str(log)])
+    return RunningJob("train", ["results/demo/de-en/grammar/seed1/train.json"], [str(log)])
 
 
 def write(job, epoch, step=None, steps=10, epochs=4, seconds=100.0):
@@ -349,7 +349,7 @@ def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
     run = WorkflowRun(counts={"train": 6, "table": 1})
     assert run.left() is None
     for number in range(2):
-        run.start(number, Job("train", ["results/a/train.json"], [], started=900.0))
+        run.start(number, RunningJob("train", ["results/a/train.json"], [], started=900.0))
     assert run.left() is None
     run.running[0].ends = (
         now + 100
@@ -367,7 +367,7 @@ def test_a_note_in_a_log_is_shown_once(tmp_path):
     run, logs = WorkflowRun(), [tmp_path / "one.log", tmp_path / "two.log"]
     logs[0].write_text("{}\nnote: a\n")
     logs[1].write_text("note: a\na note: c\nnote: b\n")
-    jobs = [Job("tokenise", ["results/x"], [str(log)]) for log in logs]
+    jobs = [RunningJob("tokenise", ["results/x"], [str(log)]) for log in logs]
     assert [[*run.notes(job)] for job in jobs] == [["note: a"], ["note: b"]]
     os.utime(logs[0], (time.time() - 3600,) * 2)  # of an earlier run
     assert [*WorkflowRun().notes(jobs[0])] == []

@@ -37,7 +37,7 @@ SEED = r"[1-9]\d*"
 WILDCARDS = {"source": LANGUAGE, "target": LANGUAGE, "seed": SEED}  # regular expressions; others: any name
 
 
-def filled(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
+def fill(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
     """A path with values for wildcards; others stay. `direction` is that of "{source}-{target}"."""
     if direction is not None:
         pattern = pattern.replace("{source}-{target}", direction)
@@ -90,7 +90,7 @@ def below_results(path: str) -> str:
 
 
 def run_file(corpus: str, direction: str, system: str, seed: int, name: str) -> str:
-    return filled(f"{RUN}/{name}", direction, corpus=corpus, system=system, seed=seed)
+    return fill(f"{RUN}/{name}", direction, corpus=corpus, system=system, seed=seed)
 
 
 def table_file(name: str) -> str:

@@ -18,7 +18,7 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.languages import sides
 from synmask.pipeline.metric_names import Parsing
-from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, filled
+from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, fill
 from synmask.pipeline.tasks import AVERAGE, SUBMISSION
 
 SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
@@ -46,7 +46,7 @@ class Training:
 
     @property
     def folder(self) -> str:
-        return filled(self.pattern, **self.wildcards)
+        return fill(self.pattern, **self.wildcards)
 
     def file(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -54,7 +54,7 @@ class Training:
     def folders(self, *free: str) -> str:
         """The folders of trainings that take as long, as a pattern: of any seed, and any of `free`."""
         known = {name: value for name, value in self.wildcards.items() if name not in {"seed", *free}}
-        return filled(self.pattern, **known)
+        return fill(self.pattern, **known)
 
 
 @dataclass(frozen=True)

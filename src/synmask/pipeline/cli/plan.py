@@ -6,7 +6,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +27,7 @@ from synmask.pipeline.runs import Run, Training, trainings
 from synmask.pipeline.text.clean import advice_to_keep, clean, describe_dropped
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.workflow import half_done
-from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, total
+from synmask.pipeline.workflow.hours import REFERENCE, Estimator, Hours, total
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.targets import Targets
 
@@ -65,9 +64,10 @@ def plan(
     rows = lines(rows_of(config, targets), gpus)
     for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)
-    if message := Jobs(config).uneven_gpus(trainings(config, targets)):
+    jobs, needed = Jobs(config), trainings(config, targets)
+    if message := jobs.uneven_gpus(needed):
         print(f"WARNING    {message}")
-    if message := half_done_trainings(config, targets):
+    if message := half_done.line(jobs, needed):
         print(f"half done  {message}")
 
 
@@ -87,14 +87,14 @@ class Row:
 
 def rows_of(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
     """The rows of all `trainings` of the targets."""
-    clock, by_folder = Clock(config, results), {}
+    estimator, by_folder = Estimator(config, results), {}
     for training in trainings(config, targets):
         by_folder.setdefault(training.folders(), []).append(training)
-    return [_row(config, clock, seeds) for seeds in by_folder.values()]
+    return [_row(config, estimator, seeds) for seeds in by_folder.values()]
 
 
-def _row(config: Config, clock: Clock, seeds: list[Training]) -> Row:
-    first, work = seeds[0], clock.work(seeds[0])
+def _row(config: Config, estimator: Estimator, seeds: list[Training]) -> Row:
+    first, work = seeds[0], estimator.workload(seeds[0])
     resources, models = config.resources_of(first.wildcards), BEST
     if isinstance(first, Run):
         models = max(config.training_of(first.corpus, first.system).kept, BEST)
@@ -103,20 +103,15 @@ def _row(config: Config, clock: Clock, seeds: list[Training]) -> Row:
     return Row(
         name=below_results(first.folders()).replace("/seed{seed}", "").removesuffix("/{system}"),
         count=len(seeds),
-        left=sum(not (clock.results / below_results(seed.folder) / "train.json").exists() for seed in seeds),
-        hours=clock.hours(first),
+        left=sum(
+            not (estimator.results / below_results(seed.folder) / "train.json").exists() for seed in seeds
+        ),
+        hours=estimator.hours(first),
         parameters=work.parameters,
         kept=size + (checkpoints if resources.keep_checkpoints else 0),  # else a hard link to the model
         working=checkpoints + size * RESUME,  # a third one exists while it is written
         requested=resources.mem_mb,
     )
-
-
-def half_done_trainings(config: Config, targets: Iterable[str]) -> str:
-    """Trainings of the targets that other code has half done, in one line."""
-    jobs = Jobs(config)
-    begun = ((Path(each.folder), partial(jobs.stamp, each)) for each in trainings(config, targets))
-    return half_done.line(begun, config.any_code)
 
 
 def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from synmask.pipeline.config import base, sections
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import known_as
-from synmask.pipeline.paths import CORPUS, PAIR, RESULTS, TASK, filled
+from synmask.pipeline.paths import CORPUS, PAIR, RESULTS, TASK, fill
 from synmask.pipeline.tasks import GLUE, TASKS
 
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
@@ -81,7 +81,7 @@ class DataFiles:
         """Paths of a split's raw text (downloaded or the user's): one, or one per test set."""
         entry = self.config.corpora[corpus]
         if entry.format is not None:
-            return [filled(f"{CORPUS}/raw/{'-'.join(entry.languages)}/{split}.{language}", corpus=corpus)]
+            return [fill(f"{CORPUS}/raw/{'-'.join(entry.languages)}/{split}.{language}", corpus=corpus)]
         names = [name.replace("{language}", language) for name in entry.file_names(split)]
         return [f"{self.config.data_dir}/{entry.download}/{name}" if entry.url else name for name in names]
 
@@ -134,7 +134,7 @@ class DataFiles:
         """Prefixes of the parsed sentences of a part: in the benchmark's folder, else `parsed_together`."""
         if self.config.benchmarks[benchmark].parsed:
             return [f"{folder}/{part}" for folder in self.task_sources(benchmark, task)]
-        stem = filled(f"{TASK}/syntax", benchmark=benchmark, task=task)
+        stem = fill(f"{TASK}/syntax", benchmark=benchmark, task=task)
         [start] = (name for name, parts in self.parsed_together(benchmark, task).items() if part in parts)
         files = -(-self.task_sentences(benchmark, task, start) // SENTENCES_PER_FILE)
         return [f"{stem}/{start}{number}" for number in range(1, files + 1)]
@@ -206,7 +206,7 @@ class DataFiles:
         They cover all lines of the text; clean/kept.* has the lines that are in the training data.
         """
         if pair := self.parsed_pair(corpus, language):
-            stem = filled(f"{PAIR}/syntax/{split}.{language}", pair, corpus=corpus)
+            stem = fill(f"{PAIR}/syntax/{split}.{language}", pair, corpus=corpus)
             return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
         entry = self.config.corpora[corpus]
         files = {"trees": {} if entry.trees == "corenlp" else entry.trees, "heads": entry.heads}

@@ -71,7 +71,7 @@ def user_error(fault: Fault, values: Mapping[str, Any]) -> UserError:
     return UserError(": ".join(filter(None, (*place(fault.path, values), str(fault)))))
 
 
-def set_in(path: Sequence[str], values: Mapping[str, Any]) -> str:
+def key_in_file(path: Sequence[str], values: Mapping[str, Any]) -> str:
     """Where the value at `path` is set, or inherited from: "`KEY` in FILE, line N"."""
     where, key = place(path, inherit(values))
     return f"`{key}` in {where}"

@@ -21,7 +21,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
 from synmask.pipeline.languages import sides
-from synmask.pipeline.paths import PAIR, filled
+from synmask.pipeline.paths import PAIR, fill
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
@@ -183,7 +183,7 @@ def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tupl
         scored = (run for run in runs if run.direction == direction and run.scores)
         translated = [run for run in scored if (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in translated}
-        folder = Path(filled(PAIR / "text", direction, corpus=spec["corpus"]))
+        folder = Path(fill(PAIR / "text", direction, corpus=spec["corpus"]))
         texts = [folder / f"test.{language}" for language in sides(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")

@@ -40,9 +40,9 @@ from synmask.pipeline.workflow.slurm import (
     earlier_jobs,
     end_message,
     failed_outputs,
-    is_set_in,
     is_training,
     job_title,
+    key_to_change,
     minutes_of,
     partition_of,
     read_site,
@@ -295,7 +295,7 @@ def _executor(plugin: Any) -> type:
             if state_of(msg) != "CANCELLED" and self._untrained(job, reason):
                 too_few = f"its {minutes_of(job, self.site)} minutes were too few for one update"
                 job.attempt = job.restart_times + 1
-                return f"{reason}\nraise {is_set_in(job, 'runtime')}: {too_few}", []
+                return f"{reason}\nraise {key_to_change(job, 'runtime')}: {too_few}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
             return reason, [] if written or ", over its " in reason else logs
 

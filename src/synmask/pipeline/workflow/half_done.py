@@ -1,30 +1,27 @@
 """Trainings that other code has begun or finished: one line names them before anything starts."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from synmask.pipeline import stamps
+from synmask.pipeline.runs import Training
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.terminal import first_names
 
 ADVICE = "will start again; to keep them instead, add --config any_code=true"
 KEPT = "Nothing of the old is deleted before the new is finished"
 
 
-def line(jobs: Iterable[tuple[Path, Callable[[], stamps.Stamp]]], any_code: bool) -> str:
-    """One line on trainings that other code has begun or finished, and how to keep them; empty without any.
-
-    Args:
-        jobs: each training's folder, and its stamp without the data, which need not be there yet; it is
-            computed only if something has begun in the folder.
-        any_code: the key of the configuration: whether they go on.
-    """
+def line(jobs: Jobs, trainings: Iterable[Training]) -> str:
+    """One line on trainings that other code has begun or finished, and how to keep them; "" without any."""
+    any_code = jobs.config.any_code
     resumable: dict[int, list[str]] = {}  # epochs to train → epochs done
     lost: dict[int, list[str]] = {}
     finished = 0
-    for run, stamp in jobs:
-        if begun := _begun(run):
-            wanted = stamp()
+    for training in trainings:
+        if begun := _begun(training):
+            wanted = jobs.stamp(training)
             same = [other for other in begun if not other.differs(wanted)]
             same_code = max((other.epochs for other in same), default=-1)
             others = [other for other in begun if other.differs(wanted) == ["code"]]
@@ -63,18 +60,15 @@ def _counts(runs: Mapping[int, list[str]], by: str) -> str:
     )
 
 
-def next_epoch(run: Path, stamp: Callable[[], stamps.Stamp]) -> int | None:
-    """The epoch at which a training resumes; None if it would start.
-
-    Args:
-        stamp: its stamp without the data; it is computed only if something is half done in the folder.
-    """
-    half_done = [training for training in _begun(run) if training.half_done]
-    return max((training.epochs + 1 for training in half_done if not training.differs(stamp())), default=None)
+def next_epoch(jobs: Jobs, training: Training) -> int | None:
+    """The epoch at which a training resumes; None if it would start."""
+    half_done = [folder for folder in _begun(training) if folder.half_done]
+    same = (folder for folder in half_done if not folder.differs(jobs.stamp(training)))
+    return max((folder.epochs + 1 for folder in same), default=None)
 
 
-def _begun(run: Path) -> list[stamps.CheckpointFolder]:
-    """The trainings in a folder; none if it cannot be read, which the training itself will report."""
+def _begun(training: Training) -> list[stamps.CheckpointFolder]:
+    """The checkpoints in a training's folder; none if it cannot be read, which the training will report."""
     with suppress(OSError):
-        return stamps.checkpoint_folders(run)
+        return stamps.checkpoint_folders(Path(training.folder))
     return []

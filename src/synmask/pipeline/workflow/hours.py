@@ -30,7 +30,7 @@ class Hours(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """The tokens that a training reads, and its model."""
 
     read: float | None  # tokens that it reads, all epochs together; None: unknown
@@ -68,10 +68,10 @@ class Work:
 
 
 # of the model whose steps were measured
-MULTIPLIED = Work(None, 0, Model(), REFERENCE["merges"]).multiplied
+MULTIPLIED = Workload(None, 0, Model(), REFERENCE["merges"]).multiplied
 
 
-class Clock:
+class Estimator:
     """The hours of a configuration's trainings; `results` contains the runs so far."""
 
     def __init__(self, config: Config, results: Path = Path("results")) -> None:
@@ -87,11 +87,11 @@ class Clock:
                 ran[machine].append(run["train_seconds"] * run["workers"] * cores / 3600)
             except (KeyError, TypeError):
                 raise UserError(f"{path}: no duration of a training in it; delete it and rerun") from None
-        work = self.work(training)
+        work = self.workload(training)
         return Hours(*(mean(hours) if hours else work.hours(machine) for machine, hours in ran.items()))
 
-    def work(self, training: Training) -> Work:
-        """The work of a training, by the configuration and the size of its text."""
+    def workload(self, training: Training) -> Workload:
+        """The workload of a training, by the configuration and the size of its text."""
         match training:
             case Run():
                 return self._translation(training)
@@ -101,26 +101,26 @@ class Clock:
                 benchmark = self.config.benchmarks[name]
                 entry, model = benchmark.tasks[task], self._roberta(self.config.weights[benchmark.weights])
                 tokens = entry.sentences * REFERENCE["example"]
-                return Work(entry.total_updates * tokens, tokens, *model)
+                return Workload(entry.total_updates * tokens, tokens, *model)
 
-    def _translation(self, run: Run) -> Work:
+    def _translation(self, run: Run) -> Workload:
         settings = self.config.training_of(run.corpus, run.system)
         subwords = self._subwords(run.corpus, run.source, run.target)
         read = subwords and subwords * settings.max_epochs / REFERENCE["filled"]
         guide = self.config.systems[run.system].guide if run.guided else "none"
         model = self.config.model_of(run.corpus, run.system), self.config.corpora[run.corpus].bpe.merges
-        return Work(read, settings.batch.tokens, *model, guide)
+        return Workload(read, settings.batch.tokens, *model, guide)
 
-    def _pretraining(self, entry: WeightsSource) -> Work:
+    def _pretraining(self, entry: WeightsSource) -> Workload:
         """By the schedule of one that continues, else by the size of the text."""
         settings = (entry.pretrain or entry.continued).training
         batch, model = settings.batch, self._roberta(entry)
         if entry.continued:
-            return Work(
-                settings.total_updates * batch.gpus * batch.updates * batch.tokens, batch.tokens, *model
-            )
+            read = settings.total_updates * batch.gpus * batch.updates * batch.tokens
+            return Workload(read, batch.tokens, *model)
         subwords = _subwords_in(entry.pretrain.text["train"])
-        return Work(subwords and subwords * settings.max_epochs / REFERENCE["filled"], batch.tokens, *model)
+        read = subwords and subwords * settings.max_epochs / REFERENCE["filled"]
+        return Workload(read, batch.tokens, *model)
 
     def _roberta(self, entry: WeightsSource) -> tuple[RobertaSize, int]:
         """Its sizes and vocabulary: RoBERTa-base's where only its files, which may be missing, say them."""
@@ -150,7 +150,7 @@ def _subwords_in(paths: Iterable[str]) -> float | None:
 
 def of_trainings(config: Config, trainings: Iterable[Training]) -> str:
     """`total` of a dry run's trainings; `synmask plan` says the same."""
-    words = total(map(Clock(config).hours, trainings))
+    words = total(map(Estimator(config).hours, trainings))
     return words and f"{words}: see synmask plan"
 
 

@@ -14,7 +14,7 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, Resources, System, TrainingSettings
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
-from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, filled
+from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, fill
 from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
@@ -338,17 +338,17 @@ class Job:
         return entry.weights_of.get(self.wildcards.get("system"), entry.weights)
 
     def weights_folder(self) -> str:
-        return filled(WEIGHTS, weights=self.weights)
+        return fill(WEIGHTS, weights=self.weights)
 
     def weights_files(self) -> list[str]:
         """The model and vocabulary that a training starts from, and the record of a model trained here."""
         name = self.weights
         trained = self.config.weights[name].pretrain or self.config.weights[name].continued
         files = [*MODEL, f"{WEIGHTS}/train.json"] if trained else MODEL
-        return [filled(path, weights=name) for path in files]
+        return [fill(path, weights=name) for path in files]
 
     def vocabulary_files(self) -> list[str]:
-        return [filled(path, weights=self.weights) for path in VOCABULARY]
+        return [fill(path, weights=self.weights) for path in VOCABULARY]
 
     def submission_inputs(self) -> list[str]:
         """The files of which the submission of a system is made: the answers and scores of all its runs."""

@@ -3,12 +3,11 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from synmask.pipeline.config.base import Fault
-from synmask.pipeline.config.loading import set_in, user_error
+from synmask.pipeline.config.loading import key_in_file, user_error
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import TRAININGS, Training, training
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, slurm
@@ -84,11 +83,7 @@ class Planned:
 
     def half_done(self) -> str:
         """Trainings that other code has half done, in one line."""
-        return half_done.line(map(self._begun, self._trainings()), self.config.any_code)
-
-    def _begun(self, training: Training) -> tuple[Path, Callable[[], Any]]:
-        """The folder of a training, and its stamp once it is asked for."""
-        return Path(training.folder), partial(self.jobs.stamp, training)
+        return half_done.line(self.jobs, self._trainings())
 
     def uneven_gpus(self) -> str:
         """Trainings whose GPUs cannot share an update evenly, in one line."""
@@ -117,15 +112,15 @@ class Planned:
         """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
         if job.rule.name not in TRAININGS:
             return None
-        return half_done.next_epoch(*self._begun(training(job.rule.name, job.wildcards_dict)))
+        return half_done.next_epoch(self.jobs, training(job.rule.name, job.wildcards_dict))
 
     def unrecorded(self) -> str:
         """Finished jobs without a record, in one line."""
         return reasons.unrecorded(self.workflow.dag)
 
-    def is_set_in(self, wildcards: Wildcards, name: str) -> str:
+    def key_to_change(self, wildcards: Wildcards, name: str) -> str:
         """The key of a job's resource, and the file that sets it."""
-        return set_in((*self.config.resources_key(wildcards), name), self.values)
+        return key_in_file((*self.config.resources_key(wildcards), name), self.values)
 
     def again(self, rule: str) -> Callable[[Wildcards], int]:
         """1 for a training that the user forces: by its rule, by one of its files, or with everything."""

@@ -165,11 +165,11 @@ def amounts_of(job: Any, site: Site) -> dict[str, Any]:
     return {"CPU": cpus, "GPU": gpus, "MB": memory, "minute": minutes_of(job, site)}
 
 
-def is_set_in(job: Any, resource: str) -> str:
+def key_to_change(job: Any, resource: str) -> str:
     """The key to change for a job's threads, mem_mb, gpus or runtime, and its file."""
     first = next(iter(job.jobs)) if job.is_group() else job
     if is_training(job) or (resource != "runtime" and hasattr(first.wildcards, "seed")):
-        return terminal.planned.is_set_in(first.wildcards, resource)
+        return terminal.planned.key_to_change(first.wildcards, resource)
     if resource == "runtime":
         return f"`longest` in {FILE}"
     return f"`partition` in {FILE} (the workflow chooses the amounts of this job)"
@@ -224,7 +224,7 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
             key = _partition_key(partition, site)
             fault = f"no partition {partition}: change `{key}` in {FILE}; `sinfo -s` lists the cluster's"
         elif shortfall := shortage(amounts, present, partition):
-            fault = f"{shortfall[1]}: change {is_set_in(job, RESOURCES[shortfall[0]])}"
+            fault = f"{shortfall[1]}: change {key_to_change(job, RESOURCES[shortfall[0]])}"
         else:
             continue
         faults.setdefault(fault, []).append(job_title(job))
@@ -237,7 +237,7 @@ def refusal_message(msg: str, job: Any, site: Site) -> str:
     message = (match[1] if match else msg.removeprefix("Job submission failed with exception: ")).strip()
     where = next((where for part, where in REFUSALS.items() if re.search(part, message, re.I)), "")
     partition = partition_of(job, site)
-    facts = {name: is_set_in(job, name) for name in RESOURCES.values()}
+    facts = {name: key_to_change(job, name) for name in RESOURCES.values()}
     facts |= {"partition": partition, "partition_key": _partition_key(partition, site)}
     asks = f"this job asks for {request_text(job, site)}"
     return f"{message}\nchange {where.format(file=FILE, asks=asks, **facts)}" if where else message
@@ -316,7 +316,7 @@ def continuation_message(number: str, job: Any, site: Site, lines: Iterable[str]
     """The message about a training that saved and stopped, by the number and the last lines of its job."""
     epoch = next(filter(None, map(terminal.EPOCH.search, reversed([*lines]))), None)
     place = f" in epoch {epoch[1]} of {epoch[2]}" if epoch else ""
-    limit = f"{minutes_of(job, site):,} min: {is_set_in(job, 'runtime')}"
+    limit = f"{minutes_of(job, site):,} min: {key_to_change(job, 'runtime')}"
     return f"SLURM job {number} was stopped{place}, and saved; it continues in the next job ({limit})"
 
 

@@ -20,7 +20,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import sides
 from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
-from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, filled, table_file
+from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, fill, table_file
 from synmask.pipeline.runs import Column, Pretraining, Run, Training
 from synmask.pipeline.tasks import GLUE, SUBMISSION, TASK_LANGUAGE
 
@@ -176,7 +176,7 @@ class Targets:
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
         chosen = self.config.benchmarks[table.benchmark].weights_of
-        folder = f"{filled(BENCHMARK, benchmark=table.benchmark)}/"
+        folder = f"{fill(BENCHMARK, benchmark=table.benchmark)}/"
         for system in {*table.systems} & {*chosen}:
             continued = self.config.weights[chosen[system]].continued
             for prefix in chain(*continued.parses.values()) if continued else ():
@@ -196,7 +196,7 @@ class Targets:
                 key = f"benchmarks.{name}.tasks.{task}.test_rows.{part}"
                 raise UserError(f"{key}: missing; GLUE's server wants the answers to all test sets")
         systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
-        return [filled(BENCHMARK + "/submission/{system}.zip", benchmark=name, system=one) for one in systems]
+        return [fill(BENCHMARK + "/submission/{system}.zip", benchmark=name, system=one) for one in systems]
 
     def submitted_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
@@ -278,7 +278,7 @@ class Targets:
             for run in runs.of_columns([column]):
                 paths += [run.file("scores.json"), run.file("examples.csv")]
             if column["task"]:
-                paths.append(filled(f"{TASK}/baselines.json", benchmark=name, task=column["task"]))
+                paths.append(fill(f"{TASK}/baselines.json", benchmark=name, task=column["task"]))
         return self.available(paths)
 
     def table_options(self, name: str) -> dict[str, Any]:
@@ -331,7 +331,7 @@ class Targets:
     def _test_texts(self, experiment: str) -> list[str]:
         """The plain text of an experiment's test sets, beside which a page shows translations."""
         return self.available(
-            filled(f"{PAIR}/text/test.{language}", **run.wildcards)
+            fill(f"{PAIR}/text/test.{language}", **run.wildcards)
             for run in self.runs(experiment)
             for language in (run.source, run.target)
         )

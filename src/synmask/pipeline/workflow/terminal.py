@@ -44,7 +44,7 @@ planned: "Planned | None" = None  # the jobs of this call, once the Snakefile is
 
 
 @dataclass
-class Job:
+class RunningJob:
     """A job that runs, or waits in a scheduler's queue.
 
     Attributes:
@@ -102,7 +102,7 @@ class WorkflowRun:
     """
 
     counts: dict[str, int] = field(default_factory=dict)
-    running: dict[int, Job] = field(default_factory=dict)
+    running: dict[int, RunningJob] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     trained: list[float] = field(default_factory=list)  # seconds of each training that is done
     failed: set[str] = field(default_factory=set)  # rules
@@ -125,14 +125,14 @@ class WorkflowRun:
         return sum(self.counts.get(rule, 0) for rule in TRAININGS)
 
     @property
-    def in_training(self) -> list[Job]:
+    def in_training(self) -> list[RunningJob]:
         return [job for job in self.running.values() if job.training]
 
-    def start(self, number: int, job: Job) -> None:
+    def start(self, number: int, job: RunningJob) -> None:
         self.running[number] = job
         self.at_once = max(self.at_once, len(self.in_training))
 
-    def finish(self, number: int) -> Job | None:
+    def finish(self, number: int) -> RunningJob | None:
         """Record that a job is done → that job; None if its start was not reported."""
         job = self.running.pop(number, None)
         if job is None:
@@ -145,7 +145,7 @@ class WorkflowRun:
             self.trained.append(time.monotonic() - job.started)
         return job
 
-    def finish_message(self, job: Job) -> str | None:
+    def finish_message(self, job: RunningJob) -> str | None:
         """The message on a finished job, if it is a training or the last job of its rule."""
         if self.touching:
             return None
@@ -155,7 +155,7 @@ class WorkflowRun:
             return f"{job.rule} ({self.done[job.rule]})" if self.done[job.rule] > 1 else job.rule
         return None
 
-    def notes(self, job: Job) -> Iterator[str]:
+    def notes(self, job: RunningJob) -> Iterator[str]:
         """The new notes in a finished job's logs, each shown once: lines that begin with "note: "."""
         for line in (line for log in job.logs for line in last_lines(log, job.since)):
             if line.startswith("note: ") and line not in self.noted:
