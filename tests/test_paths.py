@@ -3,16 +3,15 @@
 import re
 from pathlib import Path
 
-from synmask.pipeline.paths import RUN, TASK, TUNED, existing, fill, run_file, run_of_folder
+from synmask.pipeline.paths import RUN, TASK, TUNED, existing, fill, run_of_folder
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_a_pattern_is_filled_and_keeps_other_wildcards():
     assert fill(TASK / "{part}.tsv", benchmark="glue", task="rte") == "results/glue/rte/{part}.tsv"
-    assert (
-        run_file("demo", "pt-BR-en", "lisa", 2, "train.json") == "results/demo/pt-BR-en/lisa/seed2/train.json"
-    )
+    run = fill(RUN / "train.json", "pt-BR-en", corpus="demo", system="lisa", seed=2)
+    assert run == "results/demo/pt-BR-en/lisa/seed2/train.json"
 
 
 def test_what_people_keep_beside_runs_is_no_run(tmp_path):

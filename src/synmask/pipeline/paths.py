@@ -89,10 +89,6 @@ def below_results(path: str) -> str:
     return path.removeprefix(f"{RESULTS}/")
 
 
-def run_file(corpus: str, direction: str, system: str, seed: int, name: str) -> str:
-    return fill(f"{RUN}/{name}", direction, corpus=corpus, system=system, seed=seed)
-
-
 def table_file(name: str) -> str:
     return f"{TABLES}/{name}.md"
 

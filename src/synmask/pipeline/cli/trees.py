@@ -143,7 +143,7 @@ def _models(
     configfiles: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
-    from synmask.pipeline.paths import run_file
+    from synmask.pipeline.paths import RUN, fill
 
     config, _, files = load_project(configfiles)
     path = files[-1]
@@ -151,7 +151,7 @@ def _models(
     models = {}
     for system in systems:
         check_named(config, path, "systems", system)
-        model = Path(run_file(corpus, direction, system, seed, "average.pt"))
+        model = Path(fill(RUN / "average.pt", direction, corpus=corpus, system=system, seed=seed))
         if not model.exists():
             raise UserError(f"{model}: no such file; make it with: {_snakemake_command(model, configfiles)}")
         label = config.label(system)

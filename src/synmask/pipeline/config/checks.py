@@ -14,7 +14,6 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
 from synmask.pipeline.files import SPLITS
-from synmask.pipeline.guidance import options_from
 from synmask.pipeline.languages import known_as, sides
 from synmask.pipeline.published import Published
 from synmask.pipeline.tasks import TASK_LANGUAGE
@@ -63,10 +62,9 @@ def _check_corpora(config: Config) -> None:
         for name, directions in entry.options.items():
             path = ("corpora", corpus, "options", name)
             check_known(path, "system", config.systems, name)
-            for direction, overrides in directions.items():
-                system = config.systems[name]
+            for direction in directions:
                 with at(*path, direction):
-                    options_from(system.options_class, {**system.options, **overrides})
+                    config.options(corpus, direction, name)
         weight = entry.training.mlm_weight
         for direction in weight if isinstance(weight, dict) and weight != config.training.mlm_weight else ():
             path = ("corpora", corpus, "training", "mlm_weight", direction)

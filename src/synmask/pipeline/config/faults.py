@@ -26,7 +26,7 @@ MESSAGES = {
 }  # fmt: skip
 
 
-def validated(section: type[S], values: Any) -> S:
+def validate(section: type[S], values: Any) -> S:
     """These values as a section; or the `first_fault`."""
     try:
         return section.model_validate(values)

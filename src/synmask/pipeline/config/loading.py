@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known, merge, nearest
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.faults import validated
+from synmask.pipeline.config.faults import validate
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.yaml_source import command_line_values, place, read_yaml
 from synmask.pipeline.errors import UserError
@@ -57,7 +57,7 @@ def load(values: Mapping[str, Any]) -> Config:
     inherited = values
     try:
         inherited = inherit(values)
-        config = validated(Config, inherited)
+        config = validate(Config, inherited)
         if not os.path.isfile(config.published):
             raise Fault(("published",), f"{config.published}: no such file")
         check(config, read_published(config.published))
@@ -137,7 +137,7 @@ def read_section(path: str | Path, section: type[S]) -> S:
     """
     values = read_yaml(path)
     try:
-        return validated(section, values)
+        return validate(section, values)
     except Fault as fault:
         raise user_error(fault, values) from None
 

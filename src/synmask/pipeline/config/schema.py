@@ -182,15 +182,15 @@ class Config(base.Section):
         """The options of a system's guide in a run: the system's, overridden by the corpus'."""
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         row = self.systems[system]
-        return options_from(row.options_class, {**row.options, **over})
+        return options_from(row.options_class, base.merge(row.options, over))
 
     def training_of(self, corpus: str, system: str) -> sections.WholeTraining:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        return sections.WholeTraining.laid_over(self.corpora[corpus].training, self.systems[system].training)
+        return sections.WholeTraining.override(self.corpora[corpus].training, self.systems[system].training)
 
     def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's."""
-        return sections.Model.laid_over(self.corpora[corpus].model, self.systems[system].model)
+        return sections.Model.override(self.corpora[corpus].model, self.systems[system].model)
 
     def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
         """The settings of a training: the corpus', overridden by the system's.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from synmask.pipeline.config.base import Fault, at, merge
-from synmask.pipeline.config.faults import validated
+from synmask.pipeline.config.faults import validate
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Sweep, System
 from synmask.pipeline.guidance import option_names
@@ -67,7 +67,7 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         changed["label"] = f"{system.label or first}, {last} {text}"
         whole = merge(system.model_dump(exclude_unset=True), changed)
         with at(*path):
-            swept = validated(System, whole)
+            swept = validate(System, whole)
         settings = f"{swept.model_copy(update={'label': None, 'options': {}})!r} {swept.guide_options!r}"
         if settings in tried:
             raise Fault((*path, "values"), f"{tried[settings]} and {value} are the same; leave one out")
