@@ -182,6 +182,12 @@ def test_the_licensed_corpus_is_asked_for_in_one_line(project):
         assert "mirrors: {aspec: " in line
 
 
+def test_a_run_that_cannot_work_is_refused_in_one_line(project):
+    done = project.snakemake("-n", "results/demo/de-en/grammar/seed1/metric.no.such.json", check=False)
+    assert done.returncode == 1
+    assert lines(done.output)[1:] == ["no.such: no module 'no', neither in this folder nor installed"]
+
+
 def test_glue_comes_from_its_publisher_or_a_folder(project):
     jobs = project.planned("glue-data")
     assert len([rule for rule, _ in jobs if rule == "glue_task"]) == 17

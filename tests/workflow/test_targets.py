@@ -10,6 +10,7 @@ from snakemake.iocontainers import Wildcards
 from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import read_yaml
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import any_of
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow.jobs import Jobs, as_options
@@ -308,3 +309,27 @@ def test_names_match_as_a_whole():
     assert re.fullmatch(any_of(["a.b", "c"]), "a.b")
     assert not re.fullmatch(any_of(["a.b", "c"]), "axb")
     assert not re.fullmatch(any_of([]), "")
+
+
+@pytest.mark.parametrize(
+    ("place", "run", "message"),
+    [
+        ("demo de fr", "grammar", "unknown direction 'de-fr'; did you mean 'de-en'?"),
+        ("demo de en", "roberta-grammar", "guides 3 layers, the model has 2"),
+        ("multi30k fr cs", "st-nmt", "corpus 'multi30k' has no trees of cs"),
+        ("nlu-demo cola", "roberta", "unknown task 'cola'; known: acceptability"),
+        ("nlu-demo entailment test", "roberta", "unknown part 'test'; known: dev, train"),
+        ("nlu-demo entailment dev", "grammar", "system 'grammar' cannot be a RoBERTa"),
+    ],
+)
+def test_a_file_of_a_run_that_cannot_work_is_refused(jobs, place, run, message):
+    """No experiment has it, but a user may ask for it by its name."""
+    names = ("benchmark", "task", "part") if place.startswith("nlu") else ("corpus", "source", "target")
+    with pytest.raises(UserError, match=re.escape(message)):
+        jobs()(wildcards(**dict(zip(names, place.split(), strict=False)), system=run, seed="1"))
+
+
+def test_trees_are_scored_against_gold_trees_only(jobs):
+    run = wildcards(corpus="multi30k", source="cs", target="fr", system="grammar", seed="1")
+    with pytest.raises(UserError, match=r"corpora\.multi30k\.trees: none of cs"):
+        jobs()(run).gold()

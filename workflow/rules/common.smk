@@ -64,6 +64,7 @@ wildcard_constraints:
     metric=f"ter|{FUNCTION}",
 
 
+@exit_on_user_error()
 def job(wildcards):
     """All that depends on the wildcards of a job."""
     return JOBS(wildcards)
@@ -115,6 +116,12 @@ INFERENCE = {
     "mem_mb": by_attempt(lambda w: job(w).resources.mem_mb),
     "gpu": lambda w: min(1, job(w).resources.gpus),
 }
+
+
+@exit_on_user_error()
+def gold(wildcards):
+    """The gold trees, and perhaps heads, with which a run's trees are compared."""
+    return job(wildcards).gold()
 
 
 def submissions(table, wildcards):

@@ -30,7 +30,7 @@ rule parse:
 
 rule parseval:
     input:
-        unpack(lambda w: job(w).gold()),
+        unpack(gold),
         trees=RUN / "trees.jsonl",
         records=[RUN / "trees.json", RUN / "train.json"],
     output:
@@ -42,7 +42,7 @@ rule parseval:
         "evaluate"
     params:
         code=code("parseval"),
-        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).gold().values()),
+        inputs_checksum=lambda w: job(w).inputs_checksum(gold(w).values()),
         heads=lambda wildcards, input: as_options(heads=input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q}"

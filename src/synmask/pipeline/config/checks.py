@@ -1,8 +1,9 @@
 """Checks across sections: names that an entry mentions must exist, and what they name must fit together."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
+from itertools import product
 
 from pydantic import ValidationError
 
@@ -13,6 +14,7 @@ from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import known_as, sides
 from synmask.pipeline.published import Published
@@ -85,8 +87,8 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     languages = config.corpora[experiment.corpus].languages
     check_known((*path, "systems"), "system", config.systems, *experiment.systems)
     check_known((*path, "peers"), "published system", published.systems, *experiment.peers)
-    for system in experiment.systems:
-        _check_system(config, (*path, "systems"), experiment, system)
+    for system, direction in product(experiment.systems, experiment.directions):
+        _check_run(config, (*path, "systems"), experiment.corpus, direction, system)
     induced = any(config.systems[name].options_class.induces for name in experiment.systems)
     for source, target in map(sides, experiment.directions):
         check_known((*path, "directions"), "language", languages, source, target)
@@ -101,28 +103,53 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     _check_labels(config, published, path, (*experiment.systems, *experiment.peers))
 
 
-def _check_system(config: Config, path: tuple, experiment: Experiment, name: str) -> None:
-    """The corpus must have what the guide reads, and the settings of each run must fit each other."""
-    corpus, system = experiment.corpus, config.systems[name]
-    for direction in experiment.directions:
-        try:
-            config.run_settings(corpus, direction, name)
-        except ValidationError as error:
-            raise _fault_of_run(error, path, config, corpus, name) from None
-        source, target = sides(direction)
-        reads = system.options_class.reads
-        read = f"{' and '.join(sorted(reads))} of a parser"
-        for reader, language, parse, what in (
-            (system.templated, target, "trees", "templates of the target"),
-            (reads, source, "heads" if "heads" in reads else "trees", read),
-        ):
-            parses = (DataFiles(config).parses(corpus, split, language) for split in SPLITS)
-            there = not reader or all(parse in paths for paths in parses)
-            lacks = f"corpus {corpus!r} has no {parse} of {language}, leave it out"
-            _require(there, path, f"system {name!r} reads {what}; {lacks}")
-        what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
-        pieces = system.templated and config.corpora[corpus].sentencepiece
-        _require(not pieces, path, f"system {name!r} {what}")
+def check_requested(config: Config, requested: Mapping[str, str | None]) -> None:
+    """Check the wildcards of a file in results/, which may be of a run that no experiment or table has.
+
+    Raises:
+        UserError: there is no such direction, task, part or metric, or such a run cannot work.
+    """
+    corpus, benchmark, task, system = map(requested.get, ("corpus", "benchmark", "task", "system"))
+    try:
+        if corpus and requested.get("target"):
+            direction = f"{requested['source']}-{requested['target']}"
+            check_known((), "direction", config.corpora[corpus].possible_directions, direction)
+            if system:
+                _check_run(config, (), corpus, direction, system)
+        if benchmark and task:
+            entry = config.benchmarks[benchmark].tasks
+            check_known((), "task", entry, task)
+            parts = {**entry[task].rows, **entry[task].test_rows}
+            check_known((), "part", parts, *filter(None, [requested.get("part")]))
+        if benchmark and system:
+            _check_roberta(config, (), system, benchmark)
+        if metric := requested.get("metric"):
+            _check_metric((), metric)
+    except Fault as fault:
+        raise UserError(fault.line) from None
+
+
+def _check_run(config: Config, path: tuple, corpus: str, direction: str, name: str) -> None:
+    """The corpus must have what a system's guide reads, and the settings of a run must fit each other."""
+    system = config.systems[name]
+    try:
+        config.run_settings(corpus, direction, name)
+    except ValidationError as error:
+        raise _fault_of_run(error, path, config, corpus, name) from None
+    source, target = sides(direction)
+    reads = system.options_class.reads
+    read = f"{' and '.join(sorted(reads))} of a parser"
+    for reader, language, parse, what in (
+        (system.templated, target, "trees", "templates of the target"),
+        (reads, source, "heads" if "heads" in reads else "trees", read),
+    ):
+        parses = (DataFiles(config).parses(corpus, split, language) for split in SPLITS)
+        there = not reader or all(parse in paths for paths in parses)
+        lacks = f"corpus {corpus!r} has no {parse} of {language}, leave it out"
+        _require(there, path, f"system {name!r} reads {what}; {lacks}")
+    what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
+    pieces = system.templated and config.corpora[corpus].sentencepiece
+    _require(not pieces, path, f"system {name!r} {what}")
 
 
 def _fault_of_run(error: ValidationError, path: tuple, config: Config, corpus: str, system: str) -> Fault:
@@ -172,12 +199,17 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
     what = f"a system here reads a parser's words, and corenlp.languages has no {TASK_LANGUAGE!r}"
     _require(not lacks, rows, f"{what}; leave it out, or say how to parse")
     for place, metric in enumerate(table.metrics):
-        try:
-            if "." in metric:
-                module_file(metric)
-        except ValueError as error:
-            raise Fault((*path, "metrics", place), f"{metric}: {error}") from None
+        _check_metric((*path, "metrics", place), metric)
     _check_labels(config, published, path, table.systems)
+
+
+def _check_metric(path: tuple, metric: str) -> None:
+    """A metric that is a function of the user's must be there."""
+    try:
+        if "." in metric:
+            module_file(metric)
+    except ValueError as error:
+        raise Fault(path, f"{metric}: {error}") from None
 
 
 def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from synmask.pipeline.config.base import SEGMENTERS
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
+from synmask.pipeline.config.checks import check_requested
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, Resources, System, TrainingSettings
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, plain_or_packed
 from synmask.pipeline.languages import sides
 from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, fill
@@ -25,6 +27,7 @@ VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dic
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
+REQUESTED = ("corpus", "source", "target", "system", "benchmark", "task", "part", "metric")  # by wildcards
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
@@ -66,8 +69,15 @@ class Jobs:
         self.template_settings = cache(config.template_settings)
         self.nlu_settings = cache(config.nlu_settings)
         self.training_of = cache(config.training_of)
+        self.check = cache(lambda *values: check_requested(config, dict(zip(REQUESTED, values, strict=True))))
 
     def __call__(self, wildcards: Wildcards) -> "Job":
+        """The job of these wildcards.
+
+        Raises:
+            UserError: a file that was asked for by its name is of a run that cannot work.
+        """
+        self.check(*map(wildcards.get, REQUESTED))
         return Job(self, wildcards)
 
     def settings(self, training: Training) -> str:
@@ -267,9 +277,18 @@ class Job:
         ]
 
     def gold(self) -> dict[str, str]:
-        """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
-        place = (self.wildcards["corpus"], "valid", self.wildcards["source"])
-        files = {"gold": self.data.gold_trees(*place), "heads": self.data.gold_heads(*place)}
+        """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads".
+
+        Raises:
+            UserError: the corpus has no gold trees of the source language.
+        """
+        corpus, source = self.wildcards["corpus"], self.wildcards["source"]
+        files = {
+            "gold": self.data.gold_trees(corpus, "valid", source),
+            "heads": self.data.gold_heads(corpus, "valid", source),
+        }
+        if not files["gold"]:
+            raise UserError(f"corpora.{corpus}.trees: none of {source}; give it some, or parse no {source}")
         return {name: path for name, path in files.items() if path}
 
     def page_gold(self) -> str | None:
