@@ -7,7 +7,7 @@ min_version("9.27")
 gc.disable()  # until jobs start: a plan is millions of objects, none garbage, and looking for it takes a sixth of the time
 
 
-include: "workflow/rules/readable.smk"
+include: "workflow/rules/preflight.smk"
 include: "workflow/rules/common.smk"
 
 

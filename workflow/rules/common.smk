@@ -4,6 +4,7 @@ import os
 import sys
 from functools import partial
 
+from synmask.pipeline import runs
 from synmask.pipeline.config.base import FUNCTION
 from synmask.pipeline.config.loading import load_project, project_files
 from synmask.pipeline.config.schema import as_json
@@ -12,7 +13,6 @@ from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
 from synmask.pipeline.tasks import GLUE
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.runs import training as training_of, tuning_seeds
 from synmask.pipeline.workflow import compat_slurm, slurm, sources, terminal
 from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, by_attempt
 from synmask.pipeline.workflow.planned import Planned
@@ -36,8 +36,8 @@ elif "SLURM_JOB_ID" in os.environ and slurm.setup():
 JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, existence(workflow, exists))
 PLANNED = terminal.planned = Planned(workflow, JOBS, VALUES)
-TRAINED = ("train", "valid")  # the splits that training reads
-DECODED = ("valid", "test")  # those that are translated and scored
+TRAINING_SPLITS = ("train", "valid")  # the splits that training reads
+SCORED_SPLITS = ("valid", "test")  # those that are translated and scored
 SIDES = ("{source}", "{target}")
 each = partial(expand, allow_missing=True)  # these wildcards, and leave the others
 
@@ -76,10 +76,10 @@ def code(verb, **kwargs):
 
 def settings(rule):
     """The settings of a rule's trainings."""
-    return lambda w: JOBS.settings(training_of(rule, dict(w.items())))
+    return lambda w: JOBS.settings(runs.training(rule, dict(w.items())))
 
 
-def training(command):
+def train_command(command):
     """The shell command of a training: with the options that all trainings share (`arguments.TrainingOptions`).
 
     On SIGTERM, which a scheduler sends to every process of a job, a training saves and exits with 75: bash waits.
@@ -94,7 +94,7 @@ def training(command):
 
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
-TRAINING = {
+TRAINING_RESOURCES = {
     "cpus_per_task": lambda w: job(w).resources.threads,
     "mem_mb": by_attempt(lambda w: job(w).resources.mem_mb),
     "runtime": lambda w: job(w).resources.runtime,
@@ -111,7 +111,7 @@ TRAINING = {
 
 
 # Resources of the steps that use a model.
-INFERENCE = {
+INFERENCE_RESOURCES = {
     "cpus_per_task": lambda w: job(w).resources.threads,
     "mem_mb": by_attempt(lambda w: job(w).resources.mem_mb),
     "gpu": lambda w: min(1, job(w).resources.gpus),

@@ -1,26 +1,28 @@
 # Translations of the validation and the test set, and their scores.
 
-PREDICTED = each(PREDICTOR / "{split}.{target}", split=DECODED)
+PREDICTED = each(PREDICTOR / "{split}.{target}", split=SCORED_SPLITS)
 
 
 rule decode:
     input:
         model=RUN / "average.pt",
         record=RUN / "train.json",
-        sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
-        references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
-        annotations=lambda w: job(w).annotations(*DECODED),
+        sources=each(PAIR / "bpe/{split}.{source}", split=SCORED_SPLITS),
+        references=each(PAIR / "bpe/{split}.{target}", split=SCORED_SPLITS),
+        annotations=lambda w: job(w).annotations(*SCORED_SPLITS),
         templates=lambda w: job(w).if_templated(*PREDICTED),
         records=lambda w: job(w).if_templated(*each("{path}.json", path=PREDICTED)),
     output:
-        each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
+        each(
+            RUN / "hypothesis.{split}.{kind}", split=SCORED_SPLITS, kind=("txt", "tok", "json", "forced.csv")
+        ),
     log:
         RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
     threads: lambda w: job(w).resources.threads
     resources:
-        **INFERENCE,
+        **INFERENCE_RESOURCES,
         runtime=by_attempt(60),
     params:
         code=code("decode"),
@@ -36,8 +38,8 @@ rule score:
     input:
         hypotheses=rules.decode.output,
         record=RUN / "train.json",
-        references=each(PAIR / "text/{split}.{target}", split=DECODED),
-        reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
+        references=each(PAIR / "text/{split}.{target}", split=SCORED_SPLITS),
+        reference_tokens=each(PAIR / "tokens/{split}.{target}", split=SCORED_SPLITS),
         sets=lambda w: job(w).test_set_files(),
         pairs=PAIR / "pairs.json",
     output:
@@ -51,7 +53,7 @@ rule score:
         code=code("score-run"),
         run=subpath(output[0], parent=True),
         lowercase=lambda w: as_options(lowercase=job(w).corpus.text.lowercase),
-        splits=DECODED,
+        splits=SCORED_SPLITS,
         sets=lambda w, input: as_options(sets=job(w).corpus.test_sets, set_files=input.sets),
     shell:
         "synmask score-run --run {params.run:q} --splits {params.splits} --references {input.references:q}"
@@ -73,7 +75,7 @@ rule measure:
         "evaluate"
     threads: lambda w: job(w).resources.threads
     resources:
-        **INFERENCE,
+        **INFERENCE_RESOURCES,
     params:
         code=code("measure"),
         function=lambda w: sources.digest_of_function(w.metric),

@@ -50,7 +50,7 @@ rule finetune:
         TUNED / "train.log",
     threads: lambda w: job(w).resources.threads
     resources:
-        **TRAINING,
+        **TRAINING_RESOURCES,
         again=PLANNED.again("finetune"),
         keep_checkpoints=lambda w: int(job(w).resources.keep_checkpoints),
     params:
@@ -61,7 +61,7 @@ rule finetune:
         weights=lambda w: job(w).weights_folder(),
         run=subpath(output[0], parent=True),
     shell:
-        training(
+        train_command(
             "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
             " --run {params.run:q} --settings {params.settings:q}"
             " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}"
@@ -84,7 +84,7 @@ rule predict:
         "nlu-evaluate"
     threads: lambda w: job(w).resources.threads
     resources:
-        **INFERENCE,
+        **INFERENCE_RESOURCES,
         runtime=by_attempt(60),
     params:
         code=code("predict"),
@@ -106,7 +106,7 @@ rule glue_submission:
     params:
         code=code("glue-submission"),
         benchmark=BENCHMARK,
-        seeds=lambda w: tuning_seeds(CONFIG, w.benchmark),
+        seeds=lambda w: runs.tuning_seeds(CONFIG, w.benchmark),
         rows=lambda w: job(w).submission_rows(),
     shell:
         "synmask glue-submission --benchmark {params.benchmark:q} --system {wildcards.system} --seeds {params.seeds}"

@@ -18,7 +18,7 @@ rule parse:
         "evaluate"
     threads: lambda w: job(w).resources.threads
     resources:
-        **INFERENCE | {"mem_mb": by_attempt(4000)},
+        **INFERENCE_RESOURCES | {"mem_mb": by_attempt(4000)},
     params:
         code=code("parse"),
         sentence=lambda w: as_options(sentence=job(w).corpus.sentence),
@@ -52,8 +52,8 @@ rule parseval:
 rule tree_page:
     input:
         gold=lambda w: job(w).page_gold(),
-        trees=lambda w: [run.file("trees.jsonl") for run in TARGETS.first_runs(w.experiment, w.direction)],
-        records=lambda w: [run.file("trees.json") for run in TARGETS.first_runs(w.experiment, w.direction)],
+        trees=lambda w: TARGETS.files(TARGETS.first_runs(w.experiment, w.direction), "trees.jsonl"),
+        records=lambda w: TARGETS.files(TARGETS.first_runs(w.experiment, w.direction), "trees.json"),
     output:
         report(
             FIGURES / "{experiment}-{direction}-trees.html",

@@ -53,8 +53,8 @@ rule sweep_figure:
 
 rule distribution_figure:
     input:
-        distribution=lambda w: TARGETS.first_runs(w.experiment, w.direction, "heads")[-1].file(
-            "distribution.json"
+        distribution=lambda w: TARGETS.files(
+            TARGETS.first_runs(w.experiment, w.direction, "heads")[-1:], "distribution.json"
         ),
     output:
         report(

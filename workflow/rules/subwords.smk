@@ -3,7 +3,7 @@
 BINARY = [
     *expand(
         "{split}.{pair}.{side}.{kind}",
-        split=TRAINED,
+        split=TRAINING_SPLITS,
         pair="{source}-{target}",
         side=SIDES,
         kind=("bin", "idx"),
@@ -16,7 +16,7 @@ WITH_PIECES = CONFIG.entries_with("corpora", "sentencepiece")
 rule subwords:
     input:
         train=each(PAIR / "clean/train.{side}", side=SIDES),
-        others=each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
+        others=each(PAIR / "tokens/{split}.{side}", split=SCORED_SPLITS, side=SIDES),
     output:
         each(PAIR / "bpe/{split}.{side}", split=SPLITS, side=SIDES),
         each(PAIR / "bpe/vocabulary.{side}", side=SIDES),

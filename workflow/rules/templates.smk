@@ -3,12 +3,12 @@
 
 rule templates:
     input:
-        subwords=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        subwords=each(PAIR / "bpe/{split}.{side}", split=TRAINING_SPLITS, side=SIDES),
         kept=PAIR / "clean/kept.{source}-{target}",
-        trees=lambda w: job(w).target_trees(*TRAINED),
+        trees=lambda w: job(w).target_trees(*TRAINING_SPLITS),
     output:
-        each(TEMPLATES / "{split}.{target}{ending}", split=TRAINED, ending=("", ".json")),
-        each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        each(TEMPLATES / "{split}.{target}{ending}", split=TRAINING_SPLITS, ending=("", ".json")),
+        each(TEMPLATES / "bpe/{split}.{side}", split=TRAINING_SPLITS, side=SIDES),
         data=each(TEMPLATES / "bin/{name}", name=BINARY),
     log:
         TEMPLATES / "logs/templates.{source}-{target}.log",
@@ -20,7 +20,7 @@ rule templates:
         mem_mb=by_attempt(lambda w: job(w).megabytes(least=1200)),
     params:
         code=code("templates"),
-        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).target_trees(*TRAINED)),
+        inputs_checksum=lambda w: job(w).inputs_checksum(job(w).target_trees(*TRAINING_SPLITS)),
         settings=lambda w: as_json(CONFIG.template_cut(w.corpus, f"{w.source}-{w.target}", w.system)),
         folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
         output=subpath(output[0], parent=True),
@@ -41,7 +41,7 @@ use rule train as train_templates with:
     log:
         PREDICTOR / "train.log",
     resources:
-        **TRAINING,
+        **TRAINING_RESOURCES,
         again=PLANNED.again("train_templates"),
     params:
         code=code("train", guided=False),
@@ -80,7 +80,7 @@ rule predict_templates:
         PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
     threads: lambda w: job(w).resources.threads
     resources:
-        **INFERENCE,
+        **INFERENCE_RESOURCES,
         runtime=by_attempt(60),
     params:
         code=code("predict-templates", guided=False),

@@ -4,7 +4,7 @@
 rule train:
     input:
         data=rules.subwords.output.data,
-        annotations=lambda w: job(w).annotations(*TRAINED, training=True),
+        annotations=lambda w: job(w).annotations(*TRAINING_SPLITS, training=True),
         templates=lambda w: job(w).if_templated(
             TEMPLATES / "train.{target}", PREDICTOR / "valid.{target}", TEMPLATES / "bin/dict.{target}.txt"
         ),
@@ -20,7 +20,7 @@ rule train:
         RUN / "train.log",
     threads: lambda w: job(w).resources.threads
     resources:
-        **TRAINING,
+        **TRAINING_RESOURCES,
         again=PLANNED.again("train"),
     params:
         code=code("train"),
@@ -29,7 +29,7 @@ rule train:
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=subpath(output[0], parent=True),
     shell:
-        training(
+        train_command(
             "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
             " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
             " --templates {input.templates:q}"

@@ -26,7 +26,7 @@ rule pretraining_text:
         valid=lambda w: job(w).pretraining.text["valid"],
     output:
         vocabulary=VOCABULARY,
-        text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
+        text=each(WEIGHTS / "text/{split}.{kind}", split=TRAINING_SPLITS, kind=("bin", "idx")),
     log:
         WEIGHTS / "logs/pretraining_text.log",
     wildcard_constraints:
@@ -63,7 +63,7 @@ rule pretrain:
         weights=any_of(CONFIG.entries_with("weights", "pretrain")),
     threads: lambda w: job(w).resources.threads
     resources:
-        **TRAINING,
+        **TRAINING_RESOURCES,
         again=PLANNED.again("pretrain"),
     params:
         code=code("pretrain"),
@@ -72,7 +72,7 @@ rule pretrain:
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=subpath(output[0], parent=True),
     shell:
-        training(
+        train_command(
             "synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
             " --settings {params.settings:q} --seed {params.seed}"
         )
@@ -90,7 +90,7 @@ rule encode_parses:
         WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
         weights=any_of(CONFIG.entries_with("weights", "continued")),
-        split=any_of(TRAINED),
+        split=any_of(TRAINING_SPLITS),
     localrule: True
     params:
         code=code("encode-parses"),
@@ -105,8 +105,8 @@ rule encode_parses:
 
 rule continue_pretraining:
     input:
-        data=each(WEIGHTS / "ids/{split}.npz", split=TRAINED),
-        syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINED),
+        data=each(WEIGHTS / "ids/{split}.npz", split=TRAINING_SPLITS),
+        syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINING_SPLITS),
         weights=lambda w: job(w).weights_files(),
     output:
         MODEL,
@@ -118,7 +118,7 @@ rule continue_pretraining:
         weights=any_of(CONFIG.entries_with("weights", "continued")),
     threads: lambda w: job(w).resources.threads
     resources:
-        **TRAINING,
+        **TRAINING_RESOURCES,
         again=PLANNED.again("continue_pretraining"),
     params:
         code=code("continue-pretraining"),
@@ -128,7 +128,7 @@ rule continue_pretraining:
         weights=lambda w: job(w).weights_folder(),
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
-        training(
+        train_command(
             "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
             " --run {params.run:q} --settings {params.settings:q} --seed {params.seed}"
         )

@@ -236,11 +236,11 @@ def nearest(name: str, known: Iterable[str], *, others: bool = True) -> str:
 def merge(base: Mapping, over: Mapping) -> dict:
     """`base`, overridden by the keys of `over`, recursively; a key is the object that came last (`Key`).
 
-    All settings are inherited so. A file overrides the files before it, and --config all files
-    (`loading.load_project`). A corpus overrides the one that it is `based_on` and the common sections, a
-    benchmark the common resources, a task its benchmark's `finetuning` (`loading.inherit`); a swept system the
-    first of its experiment (`sweeps`). In a run, a system's training and sizes override the corpus', and the
-    corpus' `options` those of the system (`Config.run_settings`).
+    All settings are inherited so. A file overrides the files before it, and --config all of them
+    (`loading.load_project`). A corpus overrides the one that it is `based_on`, and the common sections; a
+    benchmark the common resources; a task the `finetuning` of its benchmark (`loading.inherit`); a swept
+    system the first of its experiment (`sweeps`). In a run, a system's training and sizes override the
+    corpus', and the corpus' `options` those of the system (`Config.run_settings`).
     """
     merged: dict = {}
     for key, last in {key: key for key in (*base, *over)}.items():
