@@ -92,10 +92,10 @@ def test_verbs_for_people_show_an_example(verbs):
 def test_every_rule_calls_a_verb_with_options_that_it_has(verbs):
     seen = set()
     common = (ROOT / "workflow/rules/common.smk").read_text()
-    of_trainings = re.search(r"^def training\(.*?return (\(.*?)^def ", common, re.M | re.S)[1]
+    of_trainings = re.search(r"^def train_command\(.*?return (\(.*?\n    \))\n", common, re.M | re.S)[1]
     for path in ROOT.glob("workflow/rules/*.smk"):
         for lines in re.findall(r"shell:\n((?: {8}.*\n)+)", path.read_text()):
-            lines += of_trainings * ("training(" in lines)
+            lines += of_trainings * ("train_command(" in lines)
             command = "".join(re.findall(r'"(.*)"', lines))
             name = re.search(r"synmask ([a-z0-9-]+) ", command)[1]
             options = {each.name: each for each in verbs[name].assemble_argument_collection()}
