@@ -76,19 +76,29 @@ SMALL = Size(
 
 
 def distribution(size):
-    """Time and memory of P_D, also compiled, and of its literal form."""
+    """Time and memory of P_D, also compiled and by Triton, and of its literal form."""
     compiled = torch.compile(dependency_distribution, backend=size.backend)
     rows = []
     for n in size.lengths:
         batch = BATCHES.get(n, max(1, TOKENS // n)) if size is FULL else 2
-        for kind, ours in (("eager", dependency_distribution), ("compiled", compiled)):
+        kinds = {"eager": dependency_distribution, "compiled": compiled}
+        if DEVICE == "cuda" and n <= 64:  # the longest sentences that they take
+            kinds["Triton"] = dependency_distribution
+        for kind, ours in kinds.items():
+            use_triton(kind == "Triton")
             rows.append({"kind": kind} | measure(n, batch, DEVICE, ours))
     return rows
 
 
-def training(size, corpus, precision, backend=None):
+def use_triton(switch):
+    """Switch Triton's kernels of P_D on or off, in this process."""
+    os.environ["SYNMASK_TRITON"] = str(int(switch))
+
+
+def training(size, corpus, precision, backend=None, triton=False):
     """Steps of translation systems at a corpus's model size, and of stock fairseq."""
-    systems = size.compiled if backend else size.systems
+    use_triton(triton)
+    systems = size.compiled if backend or triton else size.systems
     kwargs = {"device": DEVICE, "precision": precision, "backend": backend}
     found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **kwargs)
     return [asdict(cost) for cost in found]
@@ -133,6 +143,9 @@ def parts(size, configfile):
             yield f"Training steps, {corpus}, {precision}", training, (size, corpus, precision)
     compiled = size.corpora[0], "fp32", size.backend
     yield f"Training steps, {size.corpora[0]}, fp32, compiled", training, (size, *compiled)
+    if DEVICE == "cuda":
+        kernels = size.corpora[0], "fp32", None, True
+        yield f"Training steps, {size.corpora[0]}, fp32, P_D by Triton", training, (size, *kernels)
     yield f"The workflow on {size.corpus}", workflow, (size, configfile)
     yield "Beam search", decoding, (size,)
 

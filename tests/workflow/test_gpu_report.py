@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
+from synmask.induction.operators import implementation
 from synmask.pipeline.cpu.processor import CPU
 
 pytestmark = pytest.mark.xdist_group("demo")
@@ -79,6 +80,22 @@ def test_a_part_that_fails_is_named_and_the_others_go_on(gpu, tmp_path, monkeypa
     assert "## C\n\n| n |\n| --- |\n| 1.235 |\n" in page
     assert (tmp_path / "gpu.csv").read_text() == "part,n\nC,1.23456\n"
     assert capsys.readouterr().err.startswith("A: ZeroDivisionError: division by zero, ")
+
+
+def test_a_gpu_measures_the_kernels_of_triton_beside_pytorch(gpu, monkeypatch):
+    monkeypatch.setattr(gpu, "DEVICE", "cuda")
+    monkeypatch.setenv("SYNMASK_TRITON", "0")  # restored in the end
+    monkeypatch.setattr(gpu, "measure", lambda n, *_: {"n": n, "by": implementation("cuda")})
+    rows = gpu.distribution(gpu.Size(lengths=(64, 128), backend="eager"))
+    assert [(row["n"], row["by"]) for row in rows if row["kind"] == "Triton"] == [(64, "Triton")]
+    assert {row["by"] for row in rows if row["kind"] != "Triton"} == {"PyTorch"}
+
+    monkeypatch.setattr(gpu, "costs_of_training", lambda *_, **__: steps.append(implementation("cuda")) or [])
+    steps = []
+    for title, function, arguments in gpu.parts(gpu.SMALL, None):
+        if title.startswith("Training steps"):
+            function(*arguments)
+    assert steps == ["PyTorch", "PyTorch", "PyTorch", "Triton"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

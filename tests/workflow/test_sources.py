@@ -282,7 +282,8 @@ PARTS = r"guides/\w|induction/|options/\w|pipeline/(search/|syntax/|text/(labels
 PLAIN = {"guides/__init__", "options/__init__"}
 ATTENTION, LABELS = {"guides/attention"}, {"pipeline/text/labels"}
 INDUCTION = {
-    f"induction/{name}" for name in ("distribution", "in_pytorch", "kernel.cpp", "operators", "parser")
+    f"induction/{name}"
+    for name in ("distribution", "in_pytorch", "in_triton", "kernel.cpp", "operators", "parser")
 }
 HEADS = {f"pipeline/syntax/{name}" for name in ("annotations", "tree", "treebank")}
 TEMPLATES = {"pipeline/translation/st_nmt"}

@@ -4,8 +4,8 @@ The distribution of StructFormer (Shen et al. 2021), which Kai et al. 2024 put i
 has a random constituent C(i) = [l, r]; its parent is one token j of it, the likelier the higher j is.
 
 The literal definition (`synmask.induction.literal`) sums over all spans, O(n^4) time and O(n^3) memory. Here
-it is factorised, exactly: O(n^3) time and O(n^2) memory (docs/method.md). It is written twice: in C++
-(kernel.cpp) for CPUs, and in PyTorch for GPUs and where no C++ compiler was found at set-up.
+it is factorised, exactly: O(n^3) time and O(n^2) memory (docs/method.md). It is written in C++ (kernel.cpp)
+for CPUs, in PyTorch for GPUs and where no C++ compiler was found at set-up, and in Triton (in_triton.py).
 """
 
 import torch
@@ -61,10 +61,16 @@ def dependency_distribution(
         for scale in (distance_scale, height_scale)
     ]
     plain = torch.compiler.is_exporting() or transformed(distance, height, *scales)
-    if implementation(height.device) == "C++" and not plain:
+    chosen = implementation(height.device)
+    if chosen == "C++" and not plain:
         return parent_distribution(distance, height, padding, *scales)
     if plain or torch.compiler.is_compiling():
         return distribution_in_pytorch(distance, height, padding, *scales)
+    if chosen == "Triton":
+        from synmask.induction import in_triton  # it needs `triton`, which not every PyTorch has
+
+        if in_triton.supports(height):
+            return in_triton.TritonDistribution.apply(distance, height, padding, *scales)
     return FusedDistribution.apply(distance, height, padding, *scales)
 
 

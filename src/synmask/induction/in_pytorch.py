@@ -9,6 +9,7 @@ exp(height of j).
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -152,6 +153,16 @@ def running_maximum(x: Tensor) -> Tensor:
     return x
 
 
+def gradients_by_autograd(
+    inputs: Sequence[Tensor | None], needed: Sequence[bool], grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients of the needed arguments of `distribution_in_pytorch`, to be differentiated in turn."""
+    leaves = [x for x, needs in zip(inputs, needed, strict=True) if needs]
+    output = distribution_in_pytorch(*inputs)
+    gradients = iter(torch.autograd.grad(output, leaves, grad, create_graph=True))
+    return tuple(next(gradients) if needs else None for needs in needed)
+
+
 class FusedDistribution(torch.autograd.Function):
     """Distance, height, padding, distance_scale, height_scale -> P_D (B, n, n).
 
@@ -191,11 +202,8 @@ class FusedDistribution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, saved = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
-        if torch.is_grad_enabled():  # the gradients are to be differentiated
-            needed = [x for x, needs in zip(inputs, ctx.needs_input_grad, strict=True) if needs]
-            output = distribution_in_pytorch(*inputs)
-            gradients = iter(torch.autograd.grad(output, needed, grad, create_graph=True))
-            return tuple(next(gradients) if needs else None for needs in ctx.needs_input_grad)
+        if torch.is_grad_enabled():
+            return gradients_by_autograd(inputs, ctx.needs_input_grad, grad)
         with exact(grad):
             return FusedDistribution._gradients(inputs, saved, ctx.triangles, grad)
 

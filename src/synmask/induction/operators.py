@@ -5,6 +5,7 @@ and takes the operator's place in exported models and under torch.func.
 """
 
 import ctypes
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +20,16 @@ GRAIN = 1 << 14  # entries of P_D that are worth a thread
 ARGUMENTS = "Tensor distance, Tensor height, Tensor? padding, Tensor distance_scale, Tensor height_scale"
 
 
-def implementation(device: torch.device | str = "cpu") -> Literal["C++", "PyTorch"]:
+def implementation(device: torch.device | str = "cpu") -> Literal["C++", "PyTorch", "Triton"]:
     """Which implementation of P_D is used on a device. They agree but for the last bits.
 
-    The C++ operator is built where a compiler is at installation.
+    The C++ operator is built where a compiler is at installation. Triton's kernels, which have not run on a
+    GPU yet, are used where the environment has SYNMASK_TRITON=1, for what in_triton.py `supports`.
     """
-    return "C++" if LIBRARY and torch.device(device).type == "cpu" else "PyTorch"
+    place = torch.device(device).type
+    if place == "cpu" and LIBRARY:
+        return "C++"
+    return "Triton" if place == "cuda" and os.environ.get("SYNMASK_TRITON") == "1" else "PyTorch"
 
 
 def _call(direction: str, arguments: tuple[Any, ...], *rest: Tensor) -> None:

@@ -14,7 +14,7 @@ from synmask.pipeline.errors import UserError
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
     "regex", "tokenizers", "langdetect", "langcodes", "mecab-python3", "ipadic", "icu4py",
-    "sentencepiece",
+    "sentencepiece", "triton",
 )  # fmt: skip
 HERE = Path(__file__).resolve()
 ARCHIVED = HERE.with_name("commit.txt")
