@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from synmask.pipeline.display import arrow, pipes
+from synmask.pipeline.display import arrow, markdown_table
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
@@ -34,7 +34,7 @@ from synmask.pipeline.reporting.contrasts import (
     read_results,
 )
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.runs import RUN, read_parse_scores, read_scores, score_of
+from synmask.pipeline.reporting.results import RUN, read_parse_scores, read_scores, score_of
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does
     "attachment": {"best rule": "induced"},
@@ -93,43 +93,49 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
     return "holds" if {*parts} == {"holds"} else "cannot tell"
 
 
-def write_verdict(claims: Path, results: Path, output: Path) -> None:
+def write_verdict(claims: Path, folder: Path, output: Path) -> None:
     study = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    folders = existing(fill(RUN_FOLDER, corpus=study["corpus"]), results)
+    folders = existing(fill(RUN_FOLDER, corpus=study["corpus"]), folder)
     contrasts = [
-        (claim["name"], contrast_of(**one)) for claim in study["claims"] for one in claim["contrasts"]
+        (claim["name"], contrast_of(**entry)) for claim in study["claims"] for entry in claim["contrasts"]
     ]
-    found = compare_all([contrast for _, contrast in contrasts], partial(read_study, folders))
-    named = [(name, one) for (name, _), group in zip(contrasts, found, strict=True) for one in group]
-    if not named:
-        raise UserError(f"{results}/{study['corpus']}: no runs of any contrast; run them first")
-    write_lines(Path(f"{output}.md"), claim_table(named))
-    table = pd.DataFrame([{"claim": name} | asdict(one) for name, one in named])
+    results = compare_all([contrast for _, contrast in contrasts], partial(read_study, folders))
+    claimed = [
+        (name, result) for (name, _), group in zip(contrasts, results, strict=True) for result in group
+    ]
+    if not claimed:
+        raise UserError(f"{folder}/{study['corpus']}: no runs of any contrast; run them first")
+    write_lines(Path(f"{output}.md"), [claim_table(claimed)])
+    table = pd.DataFrame([{"claim": name} | asdict(result) for name, result in claimed])
     write_csv(output, table.drop(columns=["ours", "theirs"]))
     write_csv(f"{output}.runs", run_table(folders))
 
 
-def claim_table(named: Sequence[tuple[str, ContrastResult]]) -> list[str]:
+def claim_table(claimed: Sequence[tuple[str, ContrastResult]]) -> str:
     """A row per contrast: the differences by direction, those that decide in bold."""
-    directions = sorted({result.direction for _, result in named})
+    directions = sorted({result.direction for _, result in claimed})
     rows: dict[tuple[str, str, str, str], dict[str, ContrastResult]] = {}
-    for name, one in named:
-        rows.setdefault((name, one.system, one.rival, one.metric), {})[one.direction] = one
+    for name, result in claimed:
+        contrast = (name, result.system, result.rival, result.metric)
+        rows.setdefault(contrast, {})[result.direction] = result
     lines, last = [], ""
-    for (name, system, rival, metric), found in rows.items():
-        verdicts = [one.verdict for other, one in named if other == name]
+    for (name, system, rival, metric), by_direction in rows.items():
+        verdicts = [result.verdict for other, result in claimed if other == name]
         claim = "" if name == last else f"{name}: **{claim_verdict(verdicts)}**"
-        cells = (table_cell(found[direction]) if direction in found else "–" for direction in directions)
+        cells = (
+            table_cell(by_direction[direction]) if direction in by_direction else "–"
+            for direction in directions
+        )
         lines.append((claim, f"`{system}` − `{rival}`, {UNITS[metric]}", *cells))
         last = name
     heads = ("Claim", "Contrast", *map(arrow, directions))
-    return pipes(heads, "ll" + "r" * len(directions), lines)
+    return markdown_table(heads, "ll" + "r" * len(directions), lines)
 
 
-def table_cell(one: ContrastResult) -> str:
+def table_cell(result: ContrastResult) -> str:
     """+0.08 [−0.67, +0.82], paper +1.18"""
-    text = one.interval + ("" if one.gain is None else f", paper {signed(one.gain)}")
-    return text if one.verdict == "cannot tell" else f"**{text}**"
+    text = result.interval + ("" if result.gain is None else f", paper {signed(result.gain)}")
+    return text if result.verdict == "cannot tell" else f"**{text}**"
 
 
 def run_table(folders: Sequence[Path]) -> pd.DataFrame:

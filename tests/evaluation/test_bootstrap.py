@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
 
 from synmask.pipeline.evaluation import bootstrap
+from synmask.pipeline.evaluation.bleu import bleu_of_counts, sentence_counts
 from synmask.pipeline.evaluation.bootstrap import f1, paired_bootstrap
 from synmask.pipeline.evaluation.parseval import _percent
 
@@ -82,6 +85,24 @@ def test_p_is_that_of_samples_drawn_one_by_one(monkeypatch):
     for weights in (1, 300, 2**20):
         monkeypatch.setattr(bootstrap, "WEIGHTS", weights)
         assert paired_bootstrap(ours, theirs, samples=99) == expected
+
+
+def test_p_is_sacrebleus_by_randomisation_and_twice_its_bootstraps_which_counts_one_side():
+    rng = np.random.default_rng(6)
+    lines = [" ".join(rng.choice([*"abcdefghij"], 9)) for _ in range(300)]
+    worse, better = (
+        [" ".join("x" if rng.random() < rate else word for word in line.split()) for line in lines]
+        for rate in (0.30, 0.291)
+    )
+    systems = [("worse", worse), ("better", better)]
+    randomised, one_sided = (
+        PairedTest(systems, {"BLEU": BLEU()}, [lines], test_type=name, n_samples=2000)()[1]["BLEU"][1].p_value
+        for name in ("ar", "bs")
+    )
+    runs = [sentence_counts("sacrebleu", text, lines, "en")[0] for text in (better, worse)]
+    p = paired_bootstrap(runs[:1], runs[1:], score=bleu_of_counts, samples=2000)
+    assert p == pytest.approx(randomised, rel=0.2)
+    assert p == pytest.approx(2 * one_sided, rel=0.2)
 
 
 def test_pairing_is_by_sentence():

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t, ttest_1samp, ttest_ind
 
 from synmask.pipeline.evaluation.bootstrap import f1, paired_bootstrap
-from synmask.pipeline.evaluation.significance import compare, holm, over_seeds, seeds_needed
+from synmask.pipeline.evaluation.significance import compare, compare_seeds, holm, seeds_needed
 
 RNG = np.random.default_rng(1)
 NEAR, FAR = (
@@ -59,7 +59,7 @@ def test_against_what_has_no_seeds():
 
 def test_interval_is_welchs():
     ours, theirs = [40.1, 40.5, 39.9], [39.0, 39.8, 39.2, 39.3]
-    found = over_seeds(ours, theirs)
+    found = compare_seeds(ours, theirs)
     assert found.difference == pytest.approx(np.mean(ours) - np.mean(theirs))
     variances = np.var(ours, ddof=1) / 3, np.var(theirs, ddof=1) / 4
     freedom = sum(variances) ** 2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 3)
@@ -68,7 +68,7 @@ def test_interval_is_welchs():
 
 
 def test_interval_against_one_number_is_students():
-    found = over_seeds([10.0, 12.0, 14.0], 11.0)
+    found = compare_seeds([10.0, 12.0, 14.0], 11.0)
     reach = t.ppf(0.975, 2) * 2 / math.sqrt(3)
     p = ttest_1samp([10.0, 12.0, 14.0], 11.0).pvalue
     assert found == pytest.approx((1.0, 1 - reach, 1 + reach, p))
@@ -76,30 +76,30 @@ def test_interval_against_one_number_is_students():
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [2.0, 3.0]), ([1.0, 2.0], [3.0]), ([1.0], 3.0)])
 def test_one_seed_has_no_interval(ours, theirs):
-    found = over_seeds(ours, theirs)
+    found = compare_seeds(ours, theirs)
     assert (found.low, found.high, found.p) == (-math.inf, math.inf, None)
 
 
 @pytest.mark.filterwarnings("error")
 def test_one_side_without_spread_is_tested_in_silence():
-    found = over_seeds([30.0, 30.0], [31.0, 32.0])
+    found = compare_seeds([30.0, 30.0], [31.0, 32.0])
     assert found.p == pytest.approx(ttest_1samp([31.0, 32.0], 30.0).pvalue)
     assert seeds_needed([30.0, 30.0], [31.0, 32.0], 1.0, 0.05) > 2
     assert found.difference == -1.5
 
 
 def test_equal_seeds_have_no_spread():
-    assert over_seeds([2.0, 2.0], [1.0, 1.0]) == (1.0, 1.0, 1.0, 0.0)
-    assert over_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0)
+    assert compare_seeds([2.0, 2.0], [1.0, 1.0]) == (1.0, 1.0, 1.0, 0.0)
+    assert compare_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("score", [0.1, 79.7786, 100 / 3])
 def test_equal_systems_do_not_differ_by_rounding(score):
     """The mean of six equal numbers is not always that of two."""
     for seeds in range(2, 12):
-        assert over_seeds([score] * seeds, [score] * 2).p == 1
-        assert over_seeds([score + 0.7 - 0.7] * seeds, score).p == 1
-    assert over_seeds([score + 1e-6] * 3, [score] * 2).p == 0
+        assert compare_seeds([score] * seeds, [score] * 2).p == 1
+        assert compare_seeds([score + 0.7 - 0.7] * seeds, score).p == 1
+    assert compare_seeds([score + 1e-6] * 3, [score] * 2).p == 0
 
 
 def test_holm_by_hand():

@@ -21,15 +21,15 @@ from synmask.pipeline import languages
 from synmask.pipeline.cli import main
 from synmask.pipeline.cli.plan import Row
 from synmask.pipeline.cli.plan import lines as plan_lines
-from synmask.pipeline.display import aligned
+from synmask.pipeline.display import text_table
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.published import Published
 from synmask.pipeline.reporting import figures
 from synmask.pipeline.reporting.cells import ScoreOptions, frame_of
-from synmask.pipeline.reporting.layout import Table, escape, html_blocks, read_tables, write_tables
+from synmask.pipeline.reporting.layout import PrintedTable, escape, html_blocks, read_tables, write_tables
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.reporting.runs import COSTS, RUN, SIGNATURES, of_table
+from synmask.pipeline.reporting.results import COSTS, RUN, SIGNATURES, select_expected
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
@@ -148,7 +148,7 @@ def table_of(labels, notes=(), title="T"):
         names | numbers | {"system": str(place), "label": label, "mean": float(place)}
         for place, label in enumerate(labels)
     ]
-    return Table(title, frame_of(cells), notes)
+    return PrintedTable(title, frame_of(cells), notes)
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -203,7 +203,7 @@ def test_notes_take_labels_as_they_are():
         baseline="a",
     )
     columns = [*RUN, *COSTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
-    runs = of_table(pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN), options.expected)
+    runs = select_expected(pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN), options.expected)
     runs = runs.reindex(columns=[*runs, *columns[len(RUN) :]])
     nothing = Published(papers={}, systems={}, results=())
     (missing, bad), _ = notes(options, nothing, table_of(["a"]).cells.iloc[:0], runs, "t")
@@ -218,7 +218,7 @@ def test_tables_in_the_terminal_line_up(capsys, tmp_path):
     def widths(lines):
         return {cell_len(line) for line in lines if line}
 
-    table = aligned(["", "F1"], [["苹果", "1.0"], ["e\u0301e\u0301", "10.00"], ["a\x1b[31m", "2"]])
+    table = text_table(["", "F1"], [["苹果", "1.0"], ["e\u0301e\u0301", "10.00"], ["a\x1b[31m", "2"]])
     assert len(widths(table.splitlines())) == 1
     assert "\x1b" not in table
     rows = [Row(name, 1, 0, Hours(1.0, 2.0), 10, 10, 10, 10) for name in ("中文语料 De→En", "base")]

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.reporting.cells import frame_of, marked, text_of
+from synmask.pipeline.reporting.cells import frame_of, mark_best, text_of
 from synmask.pipeline.reporting.layout import (
     LATEX,
     WIDEST,
-    Table,
+    PrintedTable,
     html_blocks,
     read_tables,
     write_tables,
@@ -45,7 +45,7 @@ def table(count, title="A title", label="grammar", **kwargs):
         cell(float(place), direction, metric, group=group, sd=0.1, label=label, best=place == 1)
         for place, (group, direction, metric) in enumerate(COLUMNS[:count])
     ]
-    return Table(title, frame_of(cells), **kwargs)
+    return PrintedTable(title, frame_of(cells), **kwargs)
 
 
 def lines_of(text):
@@ -100,7 +100,7 @@ def test_a_wide_table_is_a_block_a_group(written):
 
 def test_empty_levels_are_not_printed(written):
     published = cell(None, "CoLA", "glue", printed="1.0", origin="measured")
-    markdown, latex = written(Table("T", frame_of([published])))
+    markdown, latex = written(PrintedTable("T", frame_of([published])))
     assert "| System |  | CoLA |" in markdown
     assert "| grammar | published | 1.0 |" in markdown
     assert not [line for line in latex if "multicolumn" in line]
@@ -127,7 +127,7 @@ def test_special_characters_are_escaped(written, tmp_path):
 
 def test_a_table_comes_back_from_json_as_it_went(tmp_path):
     cells = frame_of([cell(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3), cell(system="b")])
-    whole = Table("T", cells, ["Missing."], ["A note."], "b")
+    whole = PrintedTable("T", cells, ["Missing."], ["A note."], "b")
     write_tables(tmp_path / "t", [whole], {})
     (read,) = read_tables(tmp_path / "t.json")
     assert (read.title, read.warnings, read.notes, read.baseline) == ("T", ["Missing."], ["A note."], "b")
@@ -146,7 +146,7 @@ def test_html_has_marks_links_and_heads():
         cell(1.0, change=0.9, p=0.03, best=True),
         cell(2.0, metric="<R>", printed="3.0", origin="measured"),
     ]
-    ((_, html),) = html_blocks(Table("T", frame_of(numbers)), lambda cell: f"#{cell['metric']}")
+    ((_, html),) = html_blocks(PrintedTable("T", frame_of(numbers)), lambda cell: f"#{cell['metric']}")
     assert '<a href="#P"><strong>1.00†</strong></a> <small>Δ +0.90, p 0.030</small>' in html
     assert "&lt;R&gt;" in html
     assert re.search("<td *>3.0</td>", html)  # published: no run of ours
@@ -179,9 +179,9 @@ def test_what_lacks_or_diverged_stands_beside_the_number():
 )
 def test_the_highest_as_printed_needs_rivals(values, best):
     cells = frame_of(cell(value, system=str(place)) for place, value in enumerate(values))
-    assert marked(cells)["best"].tolist() == best
+    assert mark_best(cells)["best"].tolist() == best
     for free in ({"metric": "parameters"}, {"system": "oracle trees"}):
-        assert not marked(cells.assign(**free))["best"].any()
+        assert not mark_best(cells.assign(**free))["best"].any()
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
@@ -203,14 +203,14 @@ def test_latex_compiles(written, tmp_path):
 
 def test_wide_and_right_to_left_labels(written, tmp_path):
     cells = [cell(1.0, label=label, system=label) for label in ("猫の系", "نظام (2)", "abc")]
-    written(Table("T", frame_of(cells), notes=["Missing: \u2068نظام\u2069 De→En."]))
+    written(PrintedTable("T", frame_of(cells), notes=["Missing: \u2068نظام\u2069 De→En."]))
     _, _, head, rule, *rows, _, _ = (tmp_path / "t.md").read_text(encoding="utf-8").splitlines()
     assert {cell_len(line) for line in (head, rule, *rows)} == {cell_len(head)}
     assert rows[1].startswith("| \u2068نظام (2)\u2069 |")
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert latex.startswith("% Letters beyond Latin need LuaLaTeX")
     assert "Missing: نظام De" in latex
-    written(Table("T − é → λ", frame_of([cell(1.0, label="ß")])))
+    written(PrintedTable("T − é → λ", frame_of([cell(1.0, label="ß")])))
     assert (tmp_path / "t.tex").read_text(encoding="utf-8").startswith(r"\begin{table}")
 
 

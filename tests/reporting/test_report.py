@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from browser import SMALLEST
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.reporting.cells import frame_of
-from synmask.pipeline.reporting.layout import Table, write_tables
+from synmask.pipeline.reporting.layout import PrintedTable, write_tables
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.reporting.tree_page import page as tree_page
 from synmask.pipeline.syntax.parses import Parse
@@ -47,7 +47,7 @@ def table():
     rows += [*(cell | {"best": True, "p": 0.03, "change": 0.9} for cell in bleu), chrf | {"system": "other"}]
     warnings = ["Diverged: one.", "Missing: Grammar (seed 2); " + "and more " * 50]
     notes = ["How to read.", "Marks.", "Signature."]
-    return Table("Toy", frame_of(rows), warnings, notes, "Transformer")
+    return PrintedTable("Toy", frame_of(rows), warnings, notes, "Transformer")
 
 
 SPEC = {
@@ -209,7 +209,7 @@ def test_the_title_stands_once_and_what_few_read_is_folded(project):
 @pytest.mark.parametrize(("metric", "folded"), [("memory", True), ("sacrebleu", False)])
 def test_a_table_of_costs_is_folded(project, metric, folded):
     cells = frame_of(cells_of("a", [1.5], label="A", metric=metric))
-    write_tables(project / "results/tables/toy", [Table("Toy & more: numbers", cells)], {})
+    write_tables(project / "results/tables/toy", [PrintedTable("Toy & more: numbers", cells)], {})
     assert ("<details><summary>Numbers</summary>" in page(project).read_text()) == folded
 
 
@@ -277,7 +277,7 @@ def test_a_label_or_title_is_no_image_link_or_markup(project):
     """In the table's Markdown by itself, and in the page even where the Markdown holds an image."""
     rows = cells_of("a", [1.5], label=HOSTILE, group=HOSTILE)
     rows += cells_of("b", [1.0], label="b", group=HOSTILE, p=0.5, change=-0.5)
-    table = Table(HOSTILE, frame_of(rows), [HOSTILE], baseline=HOSTILE)
+    table = PrintedTable(HOSTILE, frame_of(rows), [HOSTILE], baseline=HOSTILE)
     write_tables(Path("results/tables/toy"), [table], {})
     shown = MarkdownIt("commonmark").enable("table").render(Path("results/tables/toy.md").read_text())
     assert not re.search(r"<(img|a|em|script)\b", shown)

@@ -16,7 +16,7 @@ from synmask.pipeline.files import json_text, writing
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import checksums, names, record
 from synmask.pipeline.reporting.contrasts import Contrast, compare_all, read_results
-from synmask.pipeline.reporting.runs import read_counts
+from synmask.pipeline.reporting.results import read_counts
 from synmask.pipeline.reporting.training_runs import read_runs
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
@@ -241,7 +241,7 @@ def test_a_card_shows_no_part_of_another_run(tmp_path):
     written(train, json_text(trained))
 
     def card():
-        return model_card(folder / "average.pt", {}, Guidance(), "", [], RUN)
+        return re.sub(" +", " ", model_card(folder / "average.pt", {}, Guidance(), "", [], RUN))
 
     assert "| test | sacrebleu | 1.00 | 1.00 | 1 |" in card()
     scored(tmp_path / "grammar/seed2", RUN)  # a copy of seed 1's

@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from synmask.pipeline.evaluation.significance import LEVEL, over_seeds
+from synmask.pipeline.evaluation.significance import LEVEL, compare_seeds
 from synmask.pipeline.reporting.contrasts import SAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -261,7 +261,7 @@ def test_method_and_limits(runs):
     check(text_of("studies/multi30k/README.md", "## Method of test", "## Contrasts"), method, other)
     german = runs.seeds("grammar-noattention", f1())
     p = [
-        over_seeds(german[:3], runs.trivial(trees)).p * (len(runs.contrasts) - rank)  # Holm's
+        compare_seeds(german[:3], runs.trivial(trees)).p * (len(runs.contrasts) - rank)  # Holm's
         for rank, trees in enumerate(("right-branching", "balanced"))
     ]
     candidates = [s for s in runs.systems() if s.startswith("mended-")]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.pipeline.display import pipes
-from synmask.pipeline.evaluation.significance import over_seeds
+from synmask.pipeline.display import markdown_table
+from synmask.pipeline.evaluation.significance import compare_seeds
 from synmask.pipeline.files import read_json
 from synmask.pipeline.reporting.cells import signed
 
@@ -50,7 +50,7 @@ def contrasts(name: str) -> list[dict[str, Any]]:
     return pd.read_csv(Path(__file__).with_name(name)).to_dict("records")
 
 
-def tested(rows: Sequence[dict[str, Any]]) -> list[str]:
+def tested(rows: Sequence[dict[str, Any]]) -> str:
     """Each contrast with its p-values and verdict; the test against the paper's gain has a row of its own."""
     lines = []
     for row in rows:
@@ -62,7 +62,7 @@ def tested(rows: Sequence[dict[str, Any]]) -> list[str]:
             p = [small(row[key]) for key in ("p_gain_test_set", "p_gain_seeds")]
             lines.append([f"the same, against {signed(row['gain'])}", "", *p, "–", ""])
     heads = ["Contrast", "Difference [95% interval]", "p, sentences", "p, seeds", "p, corrected", "Verdict"]
-    return pipes(heads, "lrrrrl", lines)
+    return markdown_table(heads, "lrrrrl", lines)
 
 
 def interval(metric: str, difference: float, low: float, high: float) -> str:
@@ -75,30 +75,30 @@ def small(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
-def needed(rows: Sequence[dict[str, Any]]) -> list[str]:
+def needed(rows: Sequence[dict[str, Any]]) -> str:
     """Of each open contrast, the seeds per system that Welch's test would need."""
     open_ones = [row for row in rows if row["verdict"] == "cannot tell"]
     lines = [
         [f"`{row['system']}` − `{row['rival']}`, {METRICS[row['metric']]}", f"{row['needed']:.0f}"]
         for row in open_ones
     ]
-    return pipes(["Contrast", "Seeds per system"], "lr", lines) if lines else []
+    return markdown_table(["Contrast", "Seeds per system"], "lr", lines) if lines else ""
 
 
-def by_machine(runs: dict[Run, dict[str, Any]]) -> list[str]:
+def by_machine(runs: dict[Run, dict[str, Any]]) -> str:
     """The primary differences on each kind of machine, without a test."""
-    kinds: dict[tuple[str, str], list[int]] = {}
+    seeds_on: dict[tuple[str, str], list[int]] = {}
     for seed in sorted({seed for _, seed in runs}):
-        found = {machine(runs[system, seed]) for system in SYSTEMS}
-        (kind,) = found  # the four systems of a seed are made on one machine
-        kinds.setdefault(kind, []).append(seed)
+        # the four systems of a seed are made on one machine
+        (name_and_precision,) = {machine(runs[system, seed]) for system in SYSTEMS}
+        seeds_on.setdefault(name_and_precision, []).append(seed)
     lines = []
-    for kind, seeds in {**kinds, ("all", ""): sorted({seed for _, seed in runs})}.items():
+    for names, seeds in {**seeds_on, ("all", ""): sorted({seed for _, seed in runs})}.items():
         cells = [
             signed(difference(runs, rival, score(metric), seeds))
             for rival, metric in [*((rival, "sacrebleu") for rival in RIVALS), ("transformer", "perplexity")]
         ]
-        lines.append([*kind, listed(seeds), *cells])
+        lines.append([*names, listed(seeds), *cells])
     heads = [
         "Machine",
         "Training",
@@ -106,7 +106,7 @@ def by_machine(runs: dict[Run, dict[str, Any]]) -> list[str]:
         *(f"− `{rival}`, BLEU" for rival in RIVALS),
         "− `transformer`, perplexity",
     ]
-    return pipes(heads, "lllrrrr", lines)
+    return markdown_table(heads, "lllrrrr", lines)
 
 
 def machine(run: dict[str, Any]) -> tuple[str, str]:
@@ -151,23 +151,25 @@ def measures() -> Iterator[tuple[str, str, Score]]:
             yield metric, f"{METRICS[metric]}, {name}", score(metric, of_set)
 
 
-def means(runs: dict[Run, dict[str, Any]]) -> list[str]:
+def means(runs: dict[Run, dict[str, Any]]) -> str:
     """Mean ± standard deviation over the seeds."""
     lines = []
     for _, name, read in measures():
-        found = [scores(runs, system, read) for system in SYSTEMS]
-        lines.append([name, *(f"{fmean(one):.2f} ± {stdev(one):.2f}" for one in found)])
-    return pipes(["Measure", *(f"`{system}`" for system in SYSTEMS)], "l" + "r" * len(SYSTEMS), lines)
+        by_system = [scores(runs, system, read) for system in SYSTEMS]
+        lines.append([name, *(f"{fmean(values):.2f} ± {stdev(values):.2f}" for values in by_system)])
+    return markdown_table(
+        ["Measure", *(f"`{system}`" for system in SYSTEMS)], "l" + "r" * len(SYSTEMS), lines
+    )
 
 
-def differences(runs: dict[Run, dict[str, Any]]) -> list[str]:
+def differences(runs: dict[Run, dict[str, Any]]) -> str:
     """The grammar's differences with Welch's 95% intervals."""
     lines = []
     for metric, name, read in measures():
-        effects = [over_seeds(scores(runs, GRAMMAR, read), scores(runs, rival, read)) for rival in RIVALS]
-        lines.append([name, *(interval(metric, one.difference, one.low, one.high) for one in effects)])
+        effects = [compare_seeds(scores(runs, GRAMMAR, read), scores(runs, rival, read)) for rival in RIVALS]
+        lines.append([name, *(interval(metric, *effect[:3]) for effect in effects)])
     heads = ["`grammar` minus", *(f"`{rival}`" for rival in RIVALS)]
-    return pipes(heads, "l" + "r" * len(RIVALS), lines)
+    return markdown_table(heads, "l" + "r" * len(RIVALS), lines)
 
 
 def report(folder: Path) -> str:
@@ -180,7 +182,7 @@ def report(folder: Path) -> str:
         "### Secondary: means and standard deviations over the seeds": means(runs),
         "### Secondary: differences with their 95% intervals, without a test": differences(runs),
     }
-    return "\n".join("\n".join([head, "", *lines, ""]) for head, lines in parts.items() if lines)
+    return "\n".join(f"{head}\n\n{table}\n" for head, table in parts.items() if table)
 
 
 if __name__ == "__main__":

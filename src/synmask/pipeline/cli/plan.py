@@ -19,7 +19,7 @@ from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Text
-from synmask.pipeline.display import aligned
+from synmask.pipeline.display import text_table
 from synmask.pipeline.files import read_pairs
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.paths import below_results
@@ -171,7 +171,7 @@ COLUMNS = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours",
 
 def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    yield aligned(COLUMNS, [*map(_cells, rows)]) + "\n"
+    yield text_table(COLUMNS, [*map(_cells, rows)]) + "\n"
     count, left = sum(row.count for row in rows), sum(row.left for row in rows)
     yield f"trainings  {count}, {count - left} of them done"
     each = [row.hours for row in rows for _ in range(row.left)]

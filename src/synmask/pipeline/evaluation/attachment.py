@@ -58,10 +58,10 @@ def attachment(
         rows.append(drawn + (drawn >= position))
     right = [_right(truth, heads, first, position, counted) for heads in rows]
     percent = [{name: 100 * (count / words) for name, count in row.items()} for row in right]
-    return {"words": words, "rows": by_name([*zip(ROWS, percent, strict=True)])}
+    return {"words": words, "rows": mean_by_name([*zip(ROWS, percent, strict=True)])}
 
 
-def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
+def mean_by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
     """The rows, numbers or dicts of numbers, by name; rows with the same name (random) are averaged."""
     groups: dict[str, list] = {}
     for name, row in rows:

@@ -30,12 +30,12 @@ def paired_bootstrap(
 
     Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
     it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
-    mean as the real difference is from the gain, with the real one counted as a sample (as in sacreBLEU,
-    except that equal systems get p = 1, and so does a single sentence, whose samples are all alike). So p is
-    never below 1/(samples + 1).
+    mean as the real difference is from the gain, on either side, with the real one counted as a sample. So p
+    is never below 1/(samples + 1). Equal systems get p = 1, and so does a single sentence, whose samples are
+    all alike. `sacrebleu --paired-bs` counts samples on one side only: its p is about half as large.
 
     Two or three runs, drawn again, vary less than new runs would: their spread needs a test of its own
-    (`significance.over_seeds`).
+    (`significance.compare_seeds`).
 
     Args:
         ours, theirs: of each run (seed) of a side, D counts of each of the same N sentences, (N, D).
@@ -53,7 +53,7 @@ def paired_bootstrap(
     real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
     parts = [[score(weights @ table) for table in tables] for weights in _weights(count, samples)]
     rng = np.random.default_rng(SEED + 1)
-    means = [_drawn(np.concatenate(side, axis=1), rng) for side in zip(*parts, strict=True)]
+    means = [_draw_runs(np.concatenate(side, axis=1), rng) for side in zip(*parts, strict=True)]
     differences = means[0] - means[1]
     away = abs(real - gain)
     as_far = np.abs(differences - differences.mean()) >= (away if away >= ROUNDING else 0)
@@ -70,6 +70,6 @@ def _weights(count: int, samples: int) -> Iterator[np.ndarray]:
         yield np.bincount(draws.ravel(), minlength=size * count).reshape(size, count).astype(np.float64)
 
 
-def _drawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _draw_runs(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(K, S) → (S,) the mean over K of a sample's runs, drawn with replacement."""
     return np.take_along_axis(scores.T, rng.integers(0, len(scores), scores.T.shape), axis=1).mean(1)

@@ -73,7 +73,7 @@ def metric_counts(
     language: str,
     lowercase: bool = False,
 ) -> tuple[np.ndarray, str]:
-    """Counts of each segment from whose sums the metric follows (`reporting.runs.score_of`); its signature.
+    """Counts of each segment from whose sums the metric follows (`results.score_of`); its signature.
 
     sacreBLEU has `bleu.COUNTS` (N, 10). The others have two (N, 2), whose `ratio` is the score: TER edits and
     words of the reference, a function of the user's its value and 1, so its score is the mean.

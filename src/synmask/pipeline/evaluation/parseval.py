@@ -10,7 +10,7 @@ import numpy as np
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import protocols
-from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, attachment, by_name, read_heads
+from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, attachment, mean_by_name, read_heads
 from synmask.pipeline.evaluation.protocols import CorpusSpans, ParsedCorpus, keys_of
 from synmask.pipeline.syntax.parses import Parse, read_pairs
 from synmask.pipeline.syntax.tree import (
@@ -59,7 +59,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
     induced = [parse.heads for parse in parses]
-    dependencies = attachment(right, induced, corpus.counted) if heads and None not in induced else None
+    dependencies = attachment(right, induced, corpus.is_counted) if heads and None not in induced else None
     result |= {"unparsed": len(pairs) - len(parsed), "failed": len(parsed) - len(scored)}
     return result | {"dependencies": dependencies}, counts
 
@@ -138,7 +138,7 @@ def score_sentence(gold: Tree, parse: Parse) -> SentenceScore | None:
         return None
     keys, times = corpus.distinct(corpus.spans)
     tree = _Matches(corpus, corpus.induced, keys, times)
-    right = np.isin(corpus.counted(corpus.induced), keys)
+    right = np.isin(corpus.keys(corpus.induced), keys)
     return SentenceScore(len(keys), int(tree.predicted.sum()), int(tree.matched.sum()), right.tolist())
 
 
@@ -150,7 +150,7 @@ def _scores(corpus: CorpusSpans) -> tuple[dict, dict]:
     trees = [(name, _Matches(corpus, spans, keys, times)) for name, spans in _trees(corpus)]
     gold, scored = corpus.per_sentence(keys, times), corpus.scored
     rows = [(name, _row(gold[scored], tree.matched[scored], tree.predicted[scored])) for name, tree in trees]
-    result = {"sentences": int(scored.sum()), "skipped": int((~scored).sum()), "rows": by_name(rows)}
+    result = {"sentences": int(scored.sum()), "skipped": int((~scored).sum()), "rows": mean_by_name(rows)}
     if corpus.labels is not None:
         # without the oracle: how it splits what the gold tree leaves open says nothing
         result["recall_by_label"] = _recall_by_label(corpus, keys, trees[:-1])
@@ -193,11 +193,14 @@ def _trees(corpus: CorpusSpans) -> Iterator[tuple[str, np.ndarray]]:
     """The rows' names and the spans (S, 2) of all their trees."""
     leaves = "" if corpus.final is None else WITH_PUNCTUATION
     yield "induced", corpus.induced
-    yield f"right-branching{leaves}", _grown(right_branching, corpus.lengths)
+    yield f"right-branching{leaves}", _trivial_spans(right_branching, corpus.lengths)
     if corpus.final is not None:
-        yield "right-branching-punctuation-high", _grown(right_branching, corpus.lengths, corpus.final)
-    yield f"left-branching{leaves}", _grown(left_branching, corpus.lengths)
-    yield f"balanced{leaves}", _grown(balanced, corpus.lengths)
+        yield (
+            "right-branching-punctuation-high",
+            _trivial_spans(right_branching, corpus.lengths, corpus.final),
+        )
+    yield f"left-branching{leaves}", _trivial_spans(left_branching, corpus.lengths)
+    yield f"balanced{leaves}", _trivial_spans(balanced, corpus.lengths)
     ends = np.cumsum(corpus.lengths[corpus.lengths > 0]) - 1
     for seed in RANDOM_SEEDS:
         slots = np.random.default_rng(seed).random(corpus.lengths.sum())
@@ -206,7 +209,7 @@ def _trees(corpus: CorpusSpans) -> Iterator[tuple[str, np.ndarray]]:
     yield "oracle", corpus.oracle
 
 
-def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
+def _trivial_spans(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
     """The spans of trees that depend only on the number of leaves (and on a second number, if given)."""
     sizes = zip(*(shape.tolist() for shape in shapes), strict=True)
     return spans_of_forest(slots_of([grow(*size) for size in sizes if size[0]]))
@@ -224,13 +227,13 @@ def _recall_by_label(
 
     A constituent with several labels (a unary chain) counts for each.
     """
-    keys = corpus.counted(corpus.spans)
+    keys = corpus.keys(corpus.spans)
     labels, place = np.unique(corpus.labels[keys >= 0].astype(str), return_inverse=True)
     pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), place), axis=1), axis=0)
     totals = np.bincount(pairs[:, 1], minlength=len(labels)).tolist()
     hits = [(name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(labels))) for name, tree in trees]
     rows = {
-        label: {"gold": total} | by_name([(name, _percent(hit[number], total)) for name, hit in hits])
+        label: {"gold": total} | mean_by_name([(name, _percent(hit[number], total)) for name, hit in hits])
         for number, (label, total) in enumerate(zip(labels.tolist(), totals, strict=True))
     }
     return dict(sorted(rows.items(), key=lambda row: (-row[1]["gold"], row[0])))

@@ -69,7 +69,7 @@ class CorpusSpans:
         self.kept = np.bincount(self._sentence[self.keep], minlength=len(self.lengths))
         self.scored = self.kept >= (1 if self.trivial else 2)
 
-    def counted(self, spans: np.ndarray) -> np.ndarray:
+    def keys(self, spans: np.ndarray) -> np.ndarray:
         """(S, 2) spans of a tree → (S,) keys, in kept leaves; -1 for spans that do not count."""
         kept = self._position[spans]
         size = kept[:, 1] - kept[:, 0]
@@ -78,7 +78,7 @@ class CorpusSpans:
 
     def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(S, 2) spans of a tree → the keys that count, sorted, and how often each does."""
-        keys = self.counted(spans)
+        keys = self.keys(spans)
         keys, times = np.unique(keys[keys >= 0], return_counts=True)
         return keys, times if self.repeated else np.ones_like(times)
 
@@ -100,7 +100,7 @@ class ParsedCorpus:
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
         self.words = [words_of(parse.tokens) for parse in parses]
-        self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
+        self.is_counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
         self.predicted_tags = np.array([tag for parse in parses for tag in parse.tags], dtype=object)
         self.predicted = None
@@ -144,9 +144,9 @@ def words(corpus: ParsedCorpus) -> CorpusSpans:
     fewer than two words are not scored.
     """
     sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
-    lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
-    counted = np.flatnonzero(corpus.counted)
-    position = np.concatenate(([0], np.cumsum(corpus.counted)))
+    lengths = np.bincount(sentence[corpus.is_counted], minlength=len(corpus.lengths))
+    counted = np.flatnonzero(corpus.is_counted)
+    position = np.concatenate(([0], np.cumsum(corpus.is_counted)))
 
     def among_counted(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The spans in words that count, and which of `spans` have such a word."""
@@ -177,7 +177,7 @@ def evalb(corpus: ParsedCorpus) -> CorpusSpans:
     """
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
-    final = _final_punctuation(corpus.counted, corpus.lengths)
+    final = _final_punctuation(corpus.is_counted, corpus.lengths)
     if corpus.predicted is None:
         induced = spans_of_forest(corpus.word_slots)
     else:
@@ -204,7 +204,7 @@ def paper(corpus: ParsedCorpus) -> CorpusSpans:
     gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
     gold[top - 1] = np.inf
     spans = spans_of_forest(gold)
-    counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
+    counts = np.repeat(corpus.is_counted, corpus.piece_end - corpus.piece_start)
     final = 1 + _final_punctuation(counts, pieces)
     keep, induced = np.ones(top[-1], dtype=bool), spans_of_forest(slots)
     return CorpusSpans(lengths, keep, spans, induced, spans, trivial=True, unmatched=1, final=final)

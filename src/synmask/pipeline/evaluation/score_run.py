@@ -9,11 +9,11 @@ from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, score
 from synmask.pipeline.evaluation.sentences import (
-    members,
     perplexity,
     read_probabilities,
     score_sets,
     sentence_rows,
+    sets_of_sentences,
 )
 from synmask.pipeline.files import csv_text, json_text, read_json, together, write_all
 from synmask.pipeline.languages import sides
@@ -62,7 +62,7 @@ def score_run(
         sums[files[0].name] = sha256(files[0])
     scores = by_split(results)
     scores["decoding"] = _decoding(run, scores["decoding"])
-    of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
+    of_sets = sets_of_sentences(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
         scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **kwargs)}
     if pairs:

@@ -57,7 +57,7 @@ def counts_of(path: Path, metric: str) -> np.ndarray | None:
     return rows[columns].to_numpy() if {*columns} <= {*rows} else None
 
 
-def members(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:
+def sets_of_sentences(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:
     """The set of each sentence of joined files, given as name and file, in their order; [] without sets.
 
     Raises:

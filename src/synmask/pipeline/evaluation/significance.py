@@ -48,7 +48,7 @@ def compare(
     gain: float = 0.0,
     samples: int = SAMPLES,
 ) -> Difference:
-    """By how much two systems' mean scores differ from a `gain`: `paired_bootstrap` and `over_seeds`.
+    """By how much two systems' mean scores differ from a `gain`: `paired_bootstrap` and `compare_seeds`.
 
     Args:
         scores, rivals: one per seed; a rival without seeds, such as a trivial tree, has one number.
@@ -61,11 +61,11 @@ def compare(
         p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
     except ValueError as error:
         raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    effect = over_seeds([value - gain for value in scores], rivals)
+    effect = compare_seeds([value - gain for value in scores], rivals)
     return Difference(*effect, p_test_set, max(effect.p or 0.0, p_test_set))
 
 
-def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effect:
+def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effect:
     """The mean of `system` minus that of `rival`, each with one score per seed, or one constant.
 
     The test is Welch's, two-sided, or Student's against a constant. Without any spread, p is 1 for equal

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from synmask.pipeline.display import pipes, plain, shown
+from synmask.pipeline.display import escape_markdown, markdown_table, printable
 from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare
@@ -62,7 +62,7 @@ def model_card(
 
 def _escape(value: Any) -> str:
     """A value of a file as text in Markdown, in one line."""
-    return plain(shown(str(value)))
+    return escape_markdown(printable(str(value)))
 
 
 def _title(run: Mapping[str, Any]) -> str | None:
@@ -107,7 +107,7 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             rows.append([_escape(part), _escape(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
-    return ["## Results", "\n".join(pipes(heads, "lllll", rows)), *notes, *_against_baseline(run, scores)]
+    return ["## Results", markdown_table(heads, "lllll", rows), *notes, *_against_baseline(run, scores)]
 
 
 def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:

@@ -18,7 +18,7 @@ from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.metric_names import TESTED, is_measured
 from synmask.pipeline.published import Number
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.runs import score_of
+from synmask.pipeline.reporting.results import score_of
 from synmask.pipeline.runs import Column, Columns
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
@@ -113,7 +113,7 @@ def cells_of(
         if system != baseline and len(ours) and len(rivals):
             cell |= _tested(metric, column, ours, rivals)
         cells.append(cell)
-    return marked(frame_of(cells))
+    return mark_best(frame_of(cells))
 
 
 def _finite(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -154,7 +154,7 @@ def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return frame.assign(**{mark: frame[mark].eq(True) for mark in ("best", "best_published")})
 
 
-def marked(cells: pd.DataFrame) -> pd.DataFrame:
+def mark_best(cells: pd.DataFrame) -> pd.DataFrame:
     """With the best of each column marked, as printed, of our means and of published numbers; one alone is
     not the best."""
     marks = {}
@@ -210,7 +210,7 @@ def _lines(cell: Mapping[str, Any]) -> Iterator[tuple[str, str | None, bool]]:
         yield "median", f"{cell['median']:z.{METRICS['glue'].digits}f}", False
 
 
-def wide(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
+def as_text(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
     """The table as text: rows per label and line, columns per group, direction and metric; NaN: no number.
 
     Levels of heads without text are left out, and the lines' names if all are ours.

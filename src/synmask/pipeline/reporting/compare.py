@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured
-from synmask.pipeline.display import isolated, pipes, plain, shown
+from synmask.pipeline.display import escape_markdown, isolate, markdown_table, printable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
 from synmask.pipeline.evaluation.measure import metric_counts
@@ -27,7 +27,7 @@ from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples
 from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.runs import score_of
+from synmask.pipeline.reporting.results import score_of
 
 LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
 SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare
@@ -107,8 +107,8 @@ def compare(
     rows = _rows(scored, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
-    lines = ([plain(isolated(shown(row[0]))), *row[1:]] for row in cells)
-    print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), lines)), end="\n\n")
+    lines = [[escape_markdown(isolate(printable(row[0]))), *row[1:]] for row in cells]
+    print(markdown_table(heads, "l" + "r" * (len(heads) - 1), lines), end="\n\n")
     notes = [f"{metric}: {signature}" for metric, signature in signatures.items()]
     notes += _notes(scored, label, gain)
     print("\n".join(notes))
@@ -125,13 +125,13 @@ def compare(
     sides = [rest[-1] if source else references, references, *translations]
     page = render(
         "compare.html", [],
-        systems=[isolated(system.name) for system in scored],
+        systems=[isolate(system.name) for system in scored],
         notes=notes,
         heads=heads,
         metric=label,
         rows=cells,
         groups=by_group,
-        runs=[f"{isolated(name)} {seed}" for name, seed in runs],
+        runs=[f"{isolate(name)} {seed}" for name, seed in runs],
         examples=examples(sides, runs, **kwargs),
         with_source=source is not None,
     )  # fmt: skip

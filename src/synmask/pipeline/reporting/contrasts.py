@@ -16,7 +16,7 @@ from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.significance import LEVEL, Difference, compare, holm, seeds_needed
 from synmask.pipeline.reporting.cells import signed
-from synmask.pipeline.reporting.runs import (
+from synmask.pipeline.reporting.results import (
     RUN,
     check_alike,
     describe,

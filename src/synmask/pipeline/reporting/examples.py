@@ -9,7 +9,7 @@ from typing import Any
 from sacrebleu.metrics import CHRF
 
 from synmask.pipeline.evaluation.bleu import words_of
-from synmask.pipeline.reporting.html import spread
+from synmask.pipeline.reporting.html import sample_evenly
 
 MAX_SENTENCES = 30
 Name = tuple[str, int]  # a system's label and a seed
@@ -62,7 +62,7 @@ def examples(
             first, other = (chrf.sentence_score(lines[place], [expected]).score for place in (0, last))
             ranked.append((first - other, index, text, expected, lines))
     split, shown = words_of(language), []
-    for _, index, text, expected, lines in spread(sorted(ranked), MAX_SENTENCES):
+    for _, index, text, expected, lines in sample_evenly(sorted(ranked), MAX_SENTENCES):
         scores = [chrf.sentence_score(line, [expected]).score for line in lines]
         words = [split(line) for line in (expected, *lines)]
         reference_words, *found_words = (

@@ -21,13 +21,13 @@ from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 from synmask.pipeline.arguments import Figure as Place
 from synmask.pipeline.arguments import Json, Labels, OneOrMore
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.display import arrow, shown
+from synmask.pipeline.display import arrow, printable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flat, read_csv, read_json, together, writing
 from synmask.pipeline.languages import note
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.runs import CHOICE, check_alike, chosen, read_scores
+from synmask.pipeline.reporting.results import CHOICE, check_alike, choose_systems, read_scores
 from synmask.pipeline.syntax.parses import read_distribution
 
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
@@ -120,13 +120,13 @@ def sweep_figure(*, inputs: OneOrMore[Path], setting: str, output: Place) -> Non
         setting: The number's key in their settings, such as system.options.bpe_dim.
 
     Raises:
-        UserError: as `runs.read_scores`; a run is given twice, or runs are not alike (`runs.check_alike`);
+        UserError: as `read_scores`; a run is given twice, or runs are not alike (`check_alike`);
             the setting is missing or is no number.
     """
     runs = read_scores(inputs)
     check_alike(runs)
     runs["value"] = [_setting(path, setting) for path in inputs]
-    best = chosen(runs)
+    best = choose_systems(runs)
     runs["chosen"] = [best.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
     runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
     figure, places = panels(runs["direction"].nunique())
@@ -173,7 +173,7 @@ def distribution_figure(*, distribution: Path, title: Line, output: Place) -> No
     if not read.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
     matrix, count = np.array(read.distribution), len(read.tokens)
-    tokens = [*map(shown, read.tokens)]
+    tokens = [*map(printable, read.tokens)]
     mpl.rcParams["font.family"] = fonts_for([title, *tokens])
     figure = Figure(figsize=(0.32 * count + 3, 0.32 * count + 2), layout="constrained")
     axes = figure.subplots()

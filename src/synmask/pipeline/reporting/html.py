@@ -31,7 +31,7 @@ def part(name: str) -> str:
     return files("synmask.pipeline.reporting").joinpath("page", name).read_text(encoding="utf-8").strip()
 
 
-def spread(items: Sequence[T], count: int) -> list[T]:
+def sample_evenly(items: Sequence[T], count: int) -> list[T]:
     """`count` of the items at equal steps, including first and last; all items if there are not more."""
     count = min(count, len(items))
     return [items[round(place * (len(items) - 1) / max(count - 1, 1))] for place in range(count)]

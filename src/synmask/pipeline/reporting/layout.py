@@ -11,10 +11,10 @@ import pandas as pd
 from markupsafe import Markup
 from markupsafe import escape as html_escape
 
-from synmask.pipeline.display import isolated, padded, plain
+from synmask.pipeline.display import escape_markdown, isolate, markdown_table
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, read_json, writing
-from synmask.pipeline.reporting.cells import frame_of, probability, signed, wide
+from synmask.pipeline.reporting.cells import as_text, frame_of, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
 UNICODE_LATEX = r"""% Letters beyond Latin need LuaLaTeX or XeLaTeX, \usepackage{fontspec} and their font;
@@ -29,7 +29,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 
 @dataclass
-class Table:
+class PrintedTable:
     """A table to print.
 
     Attributes:
@@ -45,8 +45,8 @@ class Table:
     baseline: str = ""
 
     def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> Iterator[tuple[str, pd.DataFrame]]:
-        """The tables of text (`cells.wide`): one, or if it is too wide one per group of columns."""
-        table = wide(self.cells, form)
+        """The tables of text (`cells.as_text`): one, or if it is too wide one per group of columns."""
+        table = as_text(self.cells, form)
         groups = table.columns.unique("group") if "group" in table.columns.names else []
         if table.shape[1] <= WIDEST or len(groups) < 2:
             yield "", table
@@ -54,7 +54,7 @@ class Table:
             yield from ((group, table[group]) for group in groups)
 
 
-def write_tables(out: Path, tables: Sequence[Table], data: Mapping[str, pd.DataFrame]) -> None:
+def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, pd.DataFrame]) -> None:
     """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.KIND.csv for each frame of `data`: all or none.
 
     LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
@@ -75,19 +75,19 @@ def write_csv(out: str | Path, data: pd.DataFrame) -> None:
         data.to_csv(handle, index=False, lineterminator="\n")
 
 
-def _saved(table: Table) -> dict[str, Any]:
+def _saved(table: PrintedTable) -> dict[str, Any]:
     cells = table.cells.astype(object).where(table.cells.notna(), None)
     return vars(table) | {"cells": cells.to_dict("records")}
 
 
-def read_tables(path: Path) -> list[Table]:
+def read_tables(path: Path) -> list[PrintedTable]:
     """Read the tables in a JSON file of `write_tables`.
 
     Raises:
         UserError: the file is of another kind.
     """
     try:
-        return [Table(**table | {"cells": frame_of(table["cells"])}) for table in read_json(path)]
+        return [PrintedTable(**table | {"cells": frame_of(table["cells"])}) for table in read_json(path)]
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
 
@@ -106,21 +106,21 @@ def _with_labels(block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.
     return escaped.reset_index(col_level=-1), "l" * len(names) + "r" * block.shape[1]
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: PrintedTable) -> str:
     def form(cell: Mapping[str, Any]) -> str:
         return f"**{cell['text']}**" if cell["best"] else cell["text"]
 
-    parts = [f"# {plain(table.title)}"]
+    parts = [f"# {escape_markdown(table.title)}"]
     for name, block in table.blocks(form):
-        frame, align = _with_labels(block, lambda text: plain(isolated(text)))
+        frame, align = _with_labels(block, lambda text: escape_markdown(isolate(text)))
         heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
-        text = padded(heads, align, frame.to_numpy().tolist())
-        parts += [f"**{plain(name)}**", text] if name else [text]
-    parts += (plain(note).replace(r"\|", "|") for note in (*table.warnings, *table.notes))
+        text = markdown_table(heads, align, frame.to_numpy().tolist())
+        parts += [f"**{escape_markdown(name)}**", text] if name else [text]
+    parts += (escape_markdown(note).replace(r"\|", "|") for note in (*table.warnings, *table.notes))
     return "\n\n".join(parts)
 
 
-def _latex(table: Table) -> str:
+def _latex(table: PrintedTable) -> str:
     def form(cell: Mapping[str, Any]) -> str:
         return rf"\textbf{{{escape(cell['text'])}}}" if cell["best"] else escape(cell["text"])
 
@@ -139,7 +139,7 @@ def _latex(table: Table) -> str:
 
 
 def html_blocks(
-    table: Table, link: Callable[[Mapping[str, Any]], str | None]
+    table: PrintedTable, link: Callable[[Mapping[str, Any]], str | None]
 ) -> Iterator[tuple[str, Markup]]:
     """Each block's name and HTML; the numbers of our runs link to what `link` says."""
 

@@ -7,13 +7,13 @@ from typing import get_args
 
 import pandas as pd
 
-from synmask.pipeline.display import arrow, isolated
+from synmask.pipeline.display import arrow, isolate
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.metric_names import Cost, is_measured
 from synmask.pipeline.published import Published
 from synmask.pipeline.reporting.cells import CELL, SIGNIFICANT, VERY_SIGNIFICANT, ScoreOptions
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
+from synmask.pipeline.reporting.results import CHOICE, RUN, SCORES, VALID_SCORES
 
 
 def notes(
@@ -26,18 +26,18 @@ def notes(
     diverged = (f"{'; '.join(_by_cell(part))}, {why}" for why, part in runs.groupby("diverged", sort=False))
     warnings = [
         missing_runs(options.expected, runs, output),
-        listed("No finite score, so left out of the means", _by_cell(infinite), "; "),
-        listed("Diverged, but in the means", diverged, "; "),
+        list_once("No finite score, so left out of the means", _by_cell(infinite), "; "),
+        list_once("Diverged, but in the means", diverged, "; "),
         *_of_corpora(runs),
     ]
     rest = [
         how_to_read(cells, runs, f"chosen by the highest mean of {METRICS[CHOICE].label}" * options.sweep),
-        significance(isolated(dict(options.labels).get(options.baseline, "")), units, cells),
+        significance(isolate(dict(options.labels).get(options.baseline, "")), units, cells),
         _untested(cells),
         *_published(published, cells.dropna(subset=["paper"])),
         *options.notes,
         *_signatures(options.metrics, runs),
-        listed("Trained here on", runs["device"] if {*get_args(Cost)} & {*options.metrics} else ()),
+        list_once("Trained here on", runs["device"] if {*get_args(Cost)} & {*options.metrics} else ()),
         _commits(runs),
     ]
     return [*filter(None, warnings)], [*filter(None, rest)]
@@ -82,19 +82,18 @@ def significance(baseline: str, units: str, cells: pd.DataFrame, over_seeds: str
 
 def _untested(cells: pd.DataFrame) -> str:
     untested = cells[cells["baseline"].notna() & cells["p"].isna()]
-    names = (f"{isolated(cell.label)} {arrow(cell.column)}" for cell in untested.itertuples())
-    return listed("Not tested, for want of counts by sentence (score again)", names)
+    names = (f"{isolate(cell.label)} {arrow(cell.column)}" for cell in untested.itertuples())
+    return list_once("Not tested, for want of counts by sentence (score again)", names)
 
 
 def _published(published: Published, cells: pd.DataFrame) -> Iterator[str]:
     """The papers that print the numbers, and the origin of quoted ones; the papers' own notes."""
     quoted = cells[cells["origin"] == "quoted"].drop_duplicates("system")[["label", "system"]]
     origins = (
-        f"{isolated(label)} ({published.cite(published.systems[name].paper)})"
-        for label, name in quoted.values
+        f"{isolate(label)} ({published.cite(published.systems[name].paper)})" for label, name in quoted.values
     )
-    papers = listed("Published numbers", map(published.papers.get, cells["paper"]), "; ")
-    yield papers + listed(" Quoted there, not measured by its authors", origins)
+    papers = list_once("Published numbers", map(published.papers.get, cells["paper"]), "; ")
+    yield papers + list_once(" Quoted there, not measured by its authors", origins)
     yield from published.notes({*zip(cells["corpus"], cells["metric"], cells["system"], strict=True)})
 
 
@@ -109,7 +108,7 @@ def _of_corpora(runs: pd.DataFrame) -> Iterator[str]:
 def _by_cell(runs: pd.DataFrame) -> Iterator[str]:
     """The runs of each cell in words: "Grammar De→En (seeds 1, 2)"."""
     for (label, group, _, direction, _), cell in runs.groupby(["label", "group", *CELL], sort=False):
-        name = " ".join(filter(None, [isolated(label), group, arrow(direction)]))
+        name = " ".join(filter(None, [isolate(label), group, arrow(direction)]))
         yield f"{name} (seed{'s' if len(cell) > 1 else ''} {', '.join(map(str, cell['seed']))})"
 
 
@@ -126,10 +125,10 @@ def _signatures(metrics: Sequence[str], runs: pd.DataFrame) -> Iterator[str]:
 def _commits(runs: pd.DataFrame) -> str:
     """The commits whose code trained and scored the runs."""
     commits = [*dict.fromkeys(", ".join(filter(None, runs["commit"].dropna())).split(", "))]
-    return listed("Commit" if len(commits) == 1 else "Made by the code of several commits", commits)
+    return list_once("Commit" if len(commits) == 1 else "Made by the code of several commits", commits)
 
 
-def listed(head: str, values: Iterable[object], between: str = ", ") -> str:
+def list_once(head: str, values: Iterable[object], between: str = ", ") -> str:
     """The known values, each once; "" if there are none."""
     known = dict.fromkeys(str(value) for value in values if value and pd.notna(value))
     return f"{head}: {between.join(known)}." if known else ""

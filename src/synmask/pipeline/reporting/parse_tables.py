@@ -10,10 +10,10 @@ import pandas as pd
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.display import arrow
 from synmask.pipeline.reporting.cells import TableOptions, cells_of, signed
-from synmask.pipeline.reporting.layout import Table, write_tables
+from synmask.pipeline.reporting.layout import PrintedTable, write_tables
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_LABELS, PARSE_SCORES, PROTOCOLS
 from synmask.pipeline.reporting.notes import how_to_read, missing_runs, significance
-from synmask.pipeline.reporting.runs import check_once, check_same, of_table, parse_rows
+from synmask.pipeline.reporting.results import check_once, check_same, parse_rows, select_expected
 
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
@@ -41,7 +41,7 @@ def write_parse_table(*, options: TableOptions, inputs: OneOrMore[Path], output:
     rows = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
     check_once(rows, "protocol", "tree")
     rows = rows.sort_values("tree", key=lambda trees: trees.map(TREES.index), kind="stable")
-    runs = of_table(rows, options.expected)
+    runs = select_expected(rows, options.expected)
     keys = [key for key in ("corpus", "counted", *PARSE_LABELS) if key in runs]
     trivial = runs[runs["tree"] != "induced"]
     check_same(trivial, ["direction", "protocol", "tree"], *keys)  # so they are of the same sentences
@@ -50,7 +50,7 @@ def write_parse_table(*, options: TableOptions, inputs: OneOrMore[Path], output:
     write_tables(output, tables, {".csv": pd.concat(parts)[rows.columns].drop(columns="counts")})
 
 
-def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> Table:
+def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> PrintedTable:
     """One protocol's table: means ± sd of the systems, then the trivial trees, each as one more system."""
     protocol, trees = runs["protocol"].iloc[0], {*runs["tree"]}
     trivial = [(f"{tree} trees", tree) for tree in TREES[1:] if tree in trees]
@@ -75,7 +75,7 @@ def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> Table:
     missing = missing_runs(options.expected, runs, output)
     notes = [" ".join(filter(None, explained)), *_between(options, rows, systems)]
     title = f"{options.title}, protocol “{protocol}”"
-    return Table(title, cells, [missing] if missing else [], notes, label)
+    return PrintedTable(title, cells, [missing] if missing else [], notes, label)
 
 
 def _between(options: TableOptions, runs: pd.DataFrame, systems: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from synmask.pipeline.arguments import Json
-from synmask.pipeline.display import arrow, isolated
+from synmask.pipeline.display import arrow, isolate
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
@@ -26,7 +26,7 @@ from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
-from synmask.pipeline.reporting.layout import Table, html_blocks, read_tables
+from synmask.pipeline.reporting.layout import PrintedTable, html_blocks, read_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import (
@@ -64,7 +64,7 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
     parts = [
-        entry | {"systems": [(name, isolated(label)) for name, label in entry["systems"]]}
+        entry | {"systems": [(name, isolate(label)) for name, label in entry["systems"]]}
         for entry in spec["experiments"]
     ]
     spec = {**spec, "experiments": parts}
@@ -124,7 +124,7 @@ def _experiment(spec: PagePart, captions: Path) -> dict[str, Any]:
     }
 
 
-def _blocks(table: Table, experiment: dict[str, Any]) -> list[tuple[str, Markup]]:
+def _blocks(table: PrintedTable, experiment: dict[str, Any]) -> list[tuple[str, Markup]]:
     """A table's HTML, in which the numbers of the experiment's runs link to them."""
     name, corpus = experiment["name"], experiment["corpus"]
 

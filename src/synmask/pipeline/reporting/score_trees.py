@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.display import aligned
+from synmask.pipeline.display import text_table
 from synmask.pipeline.evaluation.parseval import evaluate_files
 from synmask.pipeline.files import all_writing, json_text
 from synmask.pipeline.record import check_part, checksums, identity, run_beside, versions_and_commit
@@ -98,4 +98,4 @@ def _table(rows: dict[str, dict[str, float]]) -> str:
         for name, row in rows.items()
     ]
     heads = ["", *(PARSE_LABELS.get(key, key) for key in next(iter(rows.values()), {}))]
-    return aligned(heads, lines)
+    return text_table(heads, lines)

@@ -7,9 +7,9 @@ import pandas as pd
 
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.metric_names import is_measured
-from synmask.pipeline.reporting import runs as results
+from synmask.pipeline.reporting import results
 from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of
-from synmask.pipeline.reporting.layout import Table, write_tables
+from synmask.pipeline.reporting.layout import PrintedTable, write_tables
 from synmask.pipeline.reporting.metrics import PARSE_SCORES
 from synmask.pipeline.reporting.notes import notes
 
@@ -47,7 +47,7 @@ def write_table(
     runs = _gather(options, scores, parses, tasks)
     cells = cells_of(options, options.metrics, runs, options.baseline, known.numbers)
     if options.sweep:
-        choice = results.chosen(runs)
+        choice = results.choose_systems(runs)
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
         cells = cells.assign(best=[choice.get(tuple(place)) == system for *place, system in rows])
         cells["best_published"] = False
@@ -56,7 +56,7 @@ def write_table(
     by_run = runs.drop(columns=[*FOR_NOTES, "label", "group"])
     write_tables(
         output,
-        [Table(options.title, cells, *paragraphs, baseline)],
+        [PrintedTable(options.title, cells, *paragraphs, baseline)],
         {".csv": cells[OF_CSV], ".runs.csv": by_run},
     )
 
@@ -78,5 +78,5 @@ def _gather(
         runs = runs.merge(induced, on=results.RUN, how="outer")
     if tasks:
         runs = results.read_tasks(tasks, options.columns).reindex(columns=[*columns, "glue"])
-    runs = results.of_table(runs, options.expected)
-    return results.averaged(runs, options.columns) if tasks else runs
+    runs = results.select_expected(runs, options.expected)
+    return results.add_average(runs, options.columns) if tasks else runs

@@ -17,7 +17,7 @@ from synmask.pipeline.paths import run_of_folder
 from synmask.pipeline.record import check_owner, read_record, training_in
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart
-from synmask.pipeline.reporting.runs import commits
+from synmask.pipeline.reporting.results import commits
 from synmask.pipeline.runs import Run, Tuning
 from synmask.pipeline.tasks import TASKS
 

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from synmask.pipeline.arguments import OneOrMore
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.display import isolated, right_to_left, shown
+from synmask.pipeline.display import isolate, printable, right_to_left
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
 from synmask.pipeline.record import check_part
-from synmask.pipeline.reporting.html import part, render, spread
+from synmask.pipeline.reporting.html import part, render, sample_evenly
 from synmask.pipeline.reporting.tree_nodes import (
     GOLD,
     Drawing,
@@ -36,7 +36,7 @@ ROOT = 36  # pixels at the right of the words, to which arrows to the root lead
 
 
 def escape(text: str) -> str:
-    return escaped(shown(text))
+    return escaped(printable(text))
 
 
 def tree_page(
@@ -85,13 +85,13 @@ def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]
 def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:
     lengths = [len(tree.leaves()) for tree in gold]  # 0: an empty line, or a failed parse
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
-    chosen = spread(order[lengths.count(0) :], MAX_SENTENCES)
+    chosen = sample_evenly(order[lengths.count(0) :], MAX_SENTENCES)
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}
         sentence = sentence_of(gold[number], parses)
         trees = []
         for title, drawing in sentence.drawings.items():
-            drawn = _drawn(drawing, sentence, parses.get(title))
+            drawn = _draw_tree(drawing, sentence, parses.get(title))
             trees.append((Markup(escape(sentence.heading(title, "{f1}"))), drawn))
         text = Markup(escape(" ".join(gold[number].leaves())))
         yield {"number": number + 1, "text": text, "trees": trees, "open": place == len(chosen) // 2}
@@ -106,7 +106,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     parts, top, wide = [], 0, 0.0
     for title, drawing in sentence.drawings.items():
         parse = parses.get(title)
-        content, width, height = _drawn(drawing, sentence, parse and replace(parse, parents=None))
+        content, width, height = _draw_tree(drawing, sentence, parse and replace(parse, parents=None))
         heading = escape(sentence.heading(title, "green"))
         parts.append(f'<text x="4" y="{top + FONT}" style="text-anchor:start">{heading}</text>')
         parts.append(f'<g transform="translate(0 {top + STEP})">{content}</g>')
@@ -119,7 +119,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     )
 
 
-def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
+def _draw_tree(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
     """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below.
 
     Words that are read from right to left stand so.
@@ -177,8 +177,8 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, parse: Parse |
         arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y + 22}">{short}</text>')
         if parent == len(parse.tokens):
             arrows.append(f'<text class="tree-share" x="{end:.1f}" y="{y}">root</text>')
-        names.append(f"{isolated([*parse.tokens, '</s> (root)'][parent])} {share:.2f}")
-    tooltip = f"{isolated(leaf)}: likely parents {', '.join(names) or 'none above 0.1'}"
+        names.append(f"{isolate([*parse.tokens, '</s> (root)'][parent])} {share:.2f}")
+    tooltip = f"{isolate(leaf)}: likely parents {', '.join(names) or 'none above 0.1'}"
     return f'<g class="tree-word" tabindex="0"><title>{escape(tooltip)}</title>{text}{"".join(arrows)}</g>'
 
 

@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from synmask.pipeline.display import filled, isolated, shown
+from synmask.pipeline.display import isolate, pad, printable
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
 
@@ -34,13 +34,13 @@ def _with_bars(texts: list[str], parse: Parse) -> list[str]:
     lines = [" " * width + "".join(heads)]
     for text, *values in zip(texts, *columns.values(), strict=True):
         drawn = "".join(f"  {'▇' * round(BAR * value):<{BAR}}" for value in values)
-        lines.append(filled(text, width) + drawn)
+        lines.append(pad(text, width) + drawn)
     return [line.rstrip() for line in lines]
 
 
 def _tree(drawing: Drawing) -> list[str]:
     """Lines of leaves with their branches: one column per depth, as wide as its widest label."""
-    nodes = [node._replace(label=isolated(shown(node.label))) for node in drawing.nodes]
+    nodes = [node._replace(label=isolate(printable(node.label))) for node in drawing.nodes]
     depth = [0] * len(nodes)
     for number in reversed(range(len(nodes))):
         for child in nodes[number].children:
@@ -59,7 +59,7 @@ def _tree(drawing: Drawing) -> list[str]:
         starts = [~child if child < 0 else line_of[nodes[child].start] for child in node.children]
         deepest[starts[0]] = max(deepest[starts[0]], column + 1)
         branch = first if len(starts) > 1 else "─"
-        cells[starts[0]][column] = filled(node.label, width[column], "─") + branch
+        cells[starts[0]][column] = pad(node.label, width[column], sign="─") + branch
         for line in range(starts[0] + 1, starts[-1] + 1):
             mark = last if line == starts[-1] else fork if line in starts else through
             cells[line][column] = " " * width[column] + mark
@@ -68,6 +68,6 @@ def _tree(drawing: Drawing) -> list[str]:
     return [
         "".join(row[:used])
         + "".join("─" * (width[c] + 1) for c in range(used, columns))
-        + f"─ {isolated(shown(leaf))}"
+        + f"─ {isolate(printable(leaf))}"
         for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
     ]

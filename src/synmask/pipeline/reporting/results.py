@@ -198,7 +198,7 @@ def _starts(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
             start = start.get("start")
 
 
-def of_table(runs: pd.DataFrame, expected: pd.DataFrame) -> pd.DataFrame:
+def select_expected(runs: pd.DataFrame, expected: pd.DataFrame) -> pd.DataFrame:
     """`runs` in the order of those that a table asks for, with the labels of its rows.
 
     Raises:
@@ -210,7 +210,7 @@ def of_table(runs: pd.DataFrame, expected: pd.DataFrame) -> pd.DataFrame:
     return expected.astype(dict.fromkeys(RUN, object)).merge(runs.astype(dict.fromkeys(RUN, object)), on=RUN)
 
 
-def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+def add_average(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """`runs`, and if the table has an average, a row per system and seed that has all columns."""
     names = {column["column"] for column in columns if column.get("task")}
     if len(names) == len(columns):
@@ -221,7 +221,7 @@ def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     return pd.concat([runs, means.reset_index().assign(direction=AVERAGE)], ignore_index=True)
 
 
-def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+def choose_systems(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(corpus, direction) → the system that validation chooses: that with the highest mean of `CHOICE`.
 
     Runs without a finite score do not count. If fewer than two systems have one, nothing is chosen.
