@@ -73,15 +73,16 @@ class Published(Section):
             if paper not in self.papers:
                 raise ValueError(f"no paper {paper!r} among the papers")
         seen = set()
-        for result, (system, _, _) in ((each, row) for each in self.results for row in each.rows()):
-            if system not in self.systems:
-                raise ValueError(f"no system {system!r} among the systems")
-            for column in result.columns:
-                key = (result.corpus, column, result.metric, system)
-                if key in seen:
-                    place = f"{result.metric} on {result.corpus} {column}"
-                    raise ValueError(f"{system}: {place} is given twice")
-                seen.add(key)
+        for result in self.results:
+            for system, *_ in result.rows():
+                if system not in self.systems:
+                    raise ValueError(f"no system {system!r} among the systems")
+                for column in result.columns:
+                    key = (result.corpus, column, result.metric, system)
+                    if key in seen:
+                        place = f"{result.metric} on {result.corpus} {column}"
+                        raise ValueError(f"{system}: {place} is given twice")
+                    seen.add(key)
         return self
 
     @cached_property

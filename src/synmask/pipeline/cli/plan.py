@@ -174,9 +174,9 @@ def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> It
     yield text_table(COLUMNS, [*map(_cells, rows)]) + "\n"
     count, left = sum(row.count for row in rows), sum(row.left for row in rows)
     yield f"trainings  {count}, {count - left} of them done"
-    each = [row.hours for row in rows for _ in range(row.left)]
+    hours = [row.hours for row in rows for _ in range(row.left)]
     for number in sorted({1, gpus}):
-        if words := total(each, number):
+        if words := total(hours, number):
             yield f"hours      {words}"
     machines = " and ".join(REFERENCE[machine]["name"] for machine in ("gpu", "cpu"))
     yield f"           measured where such trainings have run here, else estimated for {machines}"

@@ -17,7 +17,7 @@ POWER = 0.8
 MAX_SEEDS = 10_000
 
 
-class Effect(NamedTuple):
+class SeedDifference(NamedTuple):
     """A difference of means; its 95% interval over seeds and p, infinite and None with one seed per side."""
 
     difference: float
@@ -27,7 +27,7 @@ class Effect(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An `Effect` with the p of both tests: `p` is the larger one."""
+    """A `SeedDifference` with the p of both tests: `p` is the larger one."""
 
     difference: float
     low: float
@@ -65,7 +65,7 @@ def compare(
     return Difference(*effect, p_test_set, max(effect.p or 0.0, p_test_set))
 
 
-def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effect:
+def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> SeedDifference:
     """The mean of `system` minus that of `rival`, each with one score per seed, or one constant.
 
     The test is Welch's, two-sided, or Student's against a constant. Without any spread, p is 1 for equal
@@ -76,9 +76,9 @@ def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Ef
     sides = [system] if isinstance(rival, float | int) else [system, rival]
     difference = fmean(system) - (rival if len(sides) == 1 else fmean(rival))
     if any(len(side) < 2 for side in sides):
-        return Effect(difference, -math.inf, math.inf, None)
+        return SeedDifference(difference, -math.inf, math.inf, None)
     if all(max(side) - min(side) < ROUNDING for side in sides):
-        return Effect(difference, difference, difference, float(abs(difference) < ROUNDING))
+        return SeedDifference(difference, difference, difference, float(abs(difference) < ROUNDING))
     with warnings.catch_warnings():  # where one side has no spread, the test is that of the other's
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         if len(sides) == 1:
@@ -87,7 +87,7 @@ def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Ef
         else:
             test = stats.ttest_ind(system, rival, equal_var=False)
             low, high = map(float, test.confidence_interval())
-    return Effect(difference, low, high, float(test.pvalue))
+    return SeedDifference(difference, low, high, float(test.pvalue))
 
 
 def holm(values: Sequence[float]) -> list[float]:

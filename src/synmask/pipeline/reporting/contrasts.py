@@ -117,13 +117,16 @@ def read_results(folders: Iterable[Path], metric: str) -> pd.DataFrame:
         UserError: a file is damaged, or runs are not alike (`check_alike`).
     """
     name = "scores.json" if metric == "sacrebleu" else "parse.json"
-    paths = filter(Path.exists, (folder / name for folder in folders))
+    paths = [path for folder in folders if (path := folder / name).exists()]
+    columns = [*RUN, "tree", "score", "counts"]
+    if not paths:
+        return pd.DataFrame(columns=columns)
     if metric == "sacrebleu":
         results = read_scores(paths).assign(tree="induced")
         check_alike(results)
     else:
         results = read_parse_scores(paths, metric.removeprefix("f1_"))
-    return results.rename(columns={metric: "score", "f1": "score"})[[*RUN, "tree", "score", "counts"]]
+    return results.rename(columns={metric: "score", "f1": "score"})[columns]
 
 
 def compare_all(

@@ -24,16 +24,23 @@ class Effect:
     """One contrast as the page shows it.
 
     Attributes:
-        seeds, rival_seeds: the scores, as text.
         add: the command that adds a seed to both sides; "" if no experiment of the page has them.
     """
 
     contrast: ContrastResult
     label: str
     rival: str
-    seeds: str
-    rival_seeds: str
     add: str
+
+    @property
+    def seeds(self) -> str:
+        """The system's scores."""
+        return _by_seed(self.contrast.ours)
+
+    @property
+    def rival_seeds(self) -> str:
+        """The rival's scores."""
+        return _by_seed(self.contrast.theirs)
 
     @property
     def dots(self) -> list[float]:
@@ -110,37 +117,31 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    for group in spec.get("contrasts", ()):
-        scored = [
-            run.folder
-            for run in runs
-            if run.corpus == group["corpus"] and run.value("test.sacrebleu") is not None
-        ]
-        folders = [folder for folder in dict.fromkeys(scored) if (folder / "sentences.csv").exists()]
-        experiments = [part for part in spec["experiments"] if part["name"] in group["experiments"]]
+    for asked in spec.get("contrasts", ()):
+        folders = dict.fromkeys(
+            run.folder for run in runs if run.corpus == asked["corpus"] and _is_counted(run)
+        )
+        results = [*chain.from_iterable(compare_all(asked["contrasts"], partial(read_results, folders)))]
+        experiments = [part for part in spec["experiments"] if part["name"] in asked["experiments"]]
         labels = {name: label for part in experiments for name, label in part["systems"]}
-        results = compare_all(group["contrasts"], partial(read_results, folders))
-        tested = [*chain.from_iterable(results)]
         groups: dict[tuple[str, str, str], list[ContrastResult]] = {}
-        for result in tested:
+        for result in results:
             groups.setdefault((result.direction, result.metric, result.rival), []).append(result)
-        corpus = f"{group['corpus']}, " if len(spec["contrasts"]) > 1 else ""
+        corpus = f"{asked['corpus']}, " if len(spec["contrasts"]) > 1 else ""
         for (direction, metric, rival), group in groups.items():
             against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
             title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
-            effects = [_effect(result, labels, experiments) for result in group]
-            yield Panel(title, len(tested), effects)
+            rival_label = labels.get(rival, rival)
+            effects = [
+                Effect(result, labels[result.system], rival_label, _add_a_seed(result, experiments))
+                for result in group
+            ]
+            yield Panel(title, len(results), effects)
 
 
-def _effect(contrast: ContrastResult, labels: Mapping[str, str], experiments: Sequence[PagePart]) -> Effect:
-    return Effect(
-        contrast,
-        labels[contrast.system],
-        labels.get(contrast.rival, contrast.rival),
-        _by_seed(contrast.ours),
-        _by_seed(contrast.theirs),
-        _add_a_seed(contrast, experiments),
-    )
+def _is_counted(run: TrainingRun) -> bool:
+    """Whether a run has a finite score, and counts by sentence."""
+    return run.value("test.sacrebleu") is not None and (run.folder / "sentences.csv").exists()
 
 
 def _by_seed(scores: Mapping[int, float] | float) -> str:

@@ -61,27 +61,30 @@ def examples(
         if len({*lines}) > 1:
             first, other = (chrf.sentence_score(lines[place], [expected]).score for place in (0, last))
             ranked.append((first - other, index, text, expected, lines))
-    split, shown = words_of(language), []
+    split, chosen = words_of(language), []
     for _, index, text, expected, lines in sample_evenly(sorted(ranked), MAX_SENTENCES):
         scores = [chrf.sentence_score(line, [expected]).score for line in lines]
         words = [split(line) for line in (expected, *lines)]
-        reference_words, *found_words = (
-            [[word.lower() for word in each] for each in words] if lowercase else words
-        )
-        pieces = [_pieces(line, each) for line, each in zip((expected, *lines), words, strict=True)]
+        pieces = [_pieces(*pair) for pair in zip((expected, *lines), words, strict=True)]
+        if lowercase:
+            words = [[word.lower() for word in line_words] for line_words in words]
+        reference_words, *translated_words = words
         translations = []
         for own_words, own_pieces, score, base in zip(
-            found_words, pieces[1:], scores, baselines, strict=True
+            translated_words, pieces[1:], scores, baselines, strict=True
         ):
             stretches = _stretches(own_pieces, _differing(own_words, reference_words))
             translations.append(
                 ShownTranslation(stretches, score, None if base is None else score - scores[base])
             )
-        lacking = [_differing(reference_words, each) for each in found_words]
-        flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
+        missing = [_differing(reference_words, line_words) for line_words in translated_words]
+        flags = [
+            [place for place, is_missing in enumerate(word) if is_missing]
+            for word in zip(*missing, strict=True)
+        ]
         stretches = _stretches(pieces[0], flags)
-        shown.append(Example(index + 1, text, stretches, translations))
-    return shown
+        chosen.append(Example(index + 1, text, stretches, translations))
+    return chosen
 
 
 def _baseline(names: Sequence[Name], place: int) -> int | None:

@@ -55,7 +55,7 @@ class PrintedTable:
 
 
 def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, pd.DataFrame]) -> None:
-    """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.KIND.csv for each frame of `data`: all or none.
+    """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.SUFFIX for each frame of `data`: all or none.
 
     LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
     """
@@ -63,8 +63,8 @@ def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, p
         ".md": "\n\n".join(map(_markdown, tables)) + "\n",
         ".tex": "\n".join(map(_latex, tables)) + "\n",
         ".json": json.dumps([_saved(table) for table in tables], ensure_ascii=False),
-    } | {kind: frame.to_csv(index=False, lineterminator="\n") for kind, frame in data.items()}
-    with all_writing([f"{out}{kind}" for kind in texts]) as handles:
+    } | {suffix: frame.to_csv(index=False, lineterminator="\n") for suffix, frame in data.items()}
+    with all_writing([f"{out}{suffix}" for suffix in texts]) as handles:
         for handle, text in zip(handles, texts.values(), strict=True):
             handle.write(text)
 

@@ -62,18 +62,18 @@ def how_to_read(cells: pd.DataFrame, runs: pd.DataFrame, bold: str = "") -> str:
         "in parentheses the difference to the published number": cells["difference"].notna().any(),
         f"bold: {bold or 'the best of each column'}": cells[["best", "best_published"]].any(axis=None),
     }
-    text = "; ".join(part for part, shown in parts.items() if shown)
+    text = "; ".join(part for part, applies in parts.items() if applies)
     return f"{text}." if text else ""
 
 
-def significance(baseline: str, units: str, cells: pd.DataFrame, over_seeds: str = "Welch's") -> str:
+def significance(baseline: str, units: str, cells: pd.DataFrame, t_test: str = "Welch's") -> str:
     """The meaning of the marks; "" without tests."""
     tested = cells.dropna(subset=["p"])
     if tested.empty:
         return ""
     text = f"by a paired bootstrap over {units} and seeds ({SAMPLES:,} samples)"
     if tested["p_seeds"].notna().any():
-        text = f"both {text} and by {over_seeds} t-test over the seeds"
+        text = f"both {text} and by {t_test} t-test over the seeds"
     if tested["p_seeds"].isna().any():
         text += "; one seed, tested by the first alone, says nothing about the spread over seeds"
     marks = f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {baseline}"

@@ -152,10 +152,10 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[dict
     for path in map(Path, paths):
         if path.exists():
             name = path.stem.removeprefix(f"{experiment}-")
-            direction, _, kind = name.rpartition("-")
-            text = captions / f"{kind}.rst"
+            direction, _, figure = name.rpartition("-")
+            text = captions / f"{figure}.rst"
             caption = " ".join(read_lines(text)).strip() if text.exists() else ""
-            title = ", ".join(filter(None, [TITLES.get(kind, kind), arrow(direction)]))
+            title = ", ".join(filter(None, [TITLES.get(figure, figure), arrow(direction)]))
             image = base64.b64encode(path.read_bytes()).decode("ascii")
             figures.append(
                 {

@@ -80,7 +80,7 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
             row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
             row["memory"] = _finite(run.get("memory"))
         rows.append(row)
-    return pd.DataFrame(rows, columns=None if rows else [*RUN, *SETTINGS, *SCORES, "counts"])
+    return pd.DataFrame(rows)
 
 
 def score_of(metric: str, task: str | None = None) -> Callable[[np.ndarray], np.ndarray]:

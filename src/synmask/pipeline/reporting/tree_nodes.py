@@ -146,11 +146,11 @@ def _right_gaps(
     """The gaps between sub-words at which right constituents are split, between neighbours that count: the
     largest gap there is outside of words."""
     counted = [number for number, counts in enumerate(keep) if counts]
-    found = set()
+    right_gaps = set()
     for (first, second), is_right in zip(pairwise(counted), right, strict=True):
         gaps = [end - 1 for _, end in words[first:second]]
-        found |= {max(gaps, key=distances.__getitem__)} if is_right else set()
-    return found
+        right_gaps |= {max(gaps, key=distances.__getitem__)} if is_right else set()
+    return right_gaps
 
 
 def _connected(spans: list[tuple], bounds: list[tuple[int, int]]) -> list[Node]:
