@@ -39,7 +39,7 @@ rule all:
 
 if not CONFIG.partial:
 
-    for name in TARGETS.submitted_tables():
+    for name in TARGETS.submission_tables():
 
         rule:
             name:

@@ -7,7 +7,7 @@ rule download_file:
     log:
         LOGS / "download/{download}/{file}.log",
     wildcard_constraints:
-        download=any_of(JOBS.data.downloaded),
+        download=any_of(JOBS.data.origins),
         file="[^/]+",
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True

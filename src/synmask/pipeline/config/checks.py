@@ -39,7 +39,7 @@ def check(config: Config, published: Published) -> None:
     for position, target in enumerate(config.targets):
         check_known(("targets", position), "experiment", config.named_targets, target)
     for name in config.mirrors:
-        check_known(("mirrors", name), "download", DataFiles(config).downloaded, name)
+        check_known(("mirrors", name), "download", DataFiles(config).origins, name)
     for name, entry in config.experiments.items():
         if isinstance(entry, list):
             _check_group(config, name, entry)

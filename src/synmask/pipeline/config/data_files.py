@@ -174,14 +174,9 @@ class DataFiles:
         sums = (entry.sha256[file] for entry in entries if file in entry.sha256)
         return self.origins[download].get(file), next(sums, None)
 
-    @property
-    def downloaded(self) -> set[str]:
-        """Names under which files are downloaded: of corpora, benchmarks and weights, and CoreNLP's."""
-        return {*self.origins}
-
     def is_own(self, path: str) -> bool:
         """Whether a file is the user's: neither made nor downloaded."""
-        fetched = (f"{self.config.data_dir}/{name}/" for name in self.downloaded)
+        fetched = (f"{self.config.data_dir}/{name}/" for name in self.origins)
         return not path.startswith((f"{RESULTS}/", *fetched))
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:

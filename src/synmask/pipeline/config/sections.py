@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from synmask.options import GuideOptions
@@ -241,7 +241,16 @@ class CoreNLP(base.Section):
 
 
 Trees = Literal["corenlp"] | dict[Split, base.PathText]
-Pairs = base.Count | tuple[base.Count, base.Count]  # a number, or the least and the most
+
+
+def _ascending(pairs: tuple[int, int]) -> tuple[int, int]:
+    if pairs[0] > pairs[1]:
+        raise ValueError(f"{pairs[0]} is above {pairs[1]}; give [least, most]")
+    return pairs
+
+
+# a number, or the least and the most
+Pairs = base.Count | Annotated[tuple[base.Count, base.Count], AfterValidator(_ascending)]
 
 
 class Corpus(base.Section):
@@ -305,6 +314,10 @@ class Corpus(base.Section):
             raise ValueError("give one of `files` and `format`")
         if (self.format is None) != (not self.archives):
             raise ValueError("`format` and `archives` go together")
+        return self
+
+    @model_validator(mode="after")
+    def _fitting_tokenisers(self) -> "Corpus":
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
         if {*tokenised} != {*self.languages}:
             raise ValueError(
@@ -318,9 +331,6 @@ class Corpus(base.Section):
                 fault = f"icu is for scripts without spaces, not for {language}"
                 raise ValueError(f"text.tokeniser: {fault}; give {default_tokeniser(language)[0]}")
         self._takes_pieces()
-        for split, pairs in self.pairs.items():
-            if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
-                raise ValueError(f"pairs.{split}: {pairs[0]} is above {pairs[1]}; give [least, most]")
         return self
 
     def _takes_pieces(self) -> None:

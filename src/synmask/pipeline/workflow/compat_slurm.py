@@ -43,12 +43,12 @@ from synmask.pipeline.workflow.slurm import (
     is_training,
     job_title,
     key_to_change,
+    may_overlap,
     minutes_of,
     partition_of,
     read_site,
     refusal_message,
     request_text,
-    same_work,
     slurm_jobs,
     squeue,
     state_of,
@@ -165,7 +165,7 @@ def _executor(plugin: Any) -> type:
             jobs = slurm_jobs(workflow.dag)
             self.earlier = earlier_jobs(os.getcwd())
             for number, name in self.earlier.items():
-                if any(same_work(name, job_title(job)) for job in jobs):
+                if any(may_overlap(name, job_title(job)) for job in jobs):
                     logger.warning(
                         f"{name}: an earlier SLURM job, {number}, works on it; the new one waits for its end"
                     )
@@ -176,7 +176,7 @@ def _executor(plugin: Any) -> type:
             if failures := self.failures[job]:
                 message = f"{job_title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
                 self.logger.warning(f"{message} asks for {request_text(job, self.site)}")
-            known = (number for number, name in self.earlier.items() if same_work(name, job_title(job)))
+            known = (number for number, name in self.earlier.items() if may_overlap(name, job_title(job)))
             job.waits_for = next((number for number in known if squeue(f"--jobs={number}")), None)
             try:
                 plugin.validate_slurm_extra(job)

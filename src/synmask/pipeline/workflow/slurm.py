@@ -291,12 +291,12 @@ def earlier_jobs(folder: str) -> dict[str, str]:
     return {number: name for number, place, name in rows if place == folder and name.startswith("synmask/")}
 
 
-def same_work(name: str, other: str) -> bool:
+def may_overlap(name: str, other: str) -> bool:
     """Whether jobs with these titles may write the same files: of a group, a part may be left to do.
 
-    >>> same_work("synmask/demo:text", "synmask/demo/de-en:text")
+    >>> may_overlap("synmask/demo:text", "synmask/demo/de-en:text")
     True
-    >>> same_work("synmask/demo/de-en/a/seed1:train", "synmask/demo/de-en/a/seed10:train")
+    >>> may_overlap("synmask/demo/de-en/a/seed1:train", "synmask/demo/de-en/a/seed10:train")
     False
     """
     (folder, kind), (other_folder, other_kind) = (text.rsplit(":", 1) for text in (name, other))

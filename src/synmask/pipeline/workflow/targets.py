@@ -198,7 +198,7 @@ class Targets:
         systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
         return [fill(BENCHMARK + "/submission/{system}.zip", benchmark=name, system=one) for one in systems]
 
-    def submitted_tables(self) -> list[str]:
+    def submission_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
         return [
             name
