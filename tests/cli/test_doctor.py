@@ -34,6 +34,12 @@ def test_all_that_is_missing_is_said_and_the_exit_code_is_1(monkeypatch, tmp_pat
     assert "partition" not in output  # nothing is asked without SLURM's commands
 
 
+def test_a_job_needs_the_profile_of_a_cluster(capsys):
+    with pytest.raises(SystemExit):
+        main(["doctor", "demo", "--job"])
+    assert capsys.readouterr().err.startswith("synmask doctor: --job: give --profile slurm, too")
+
+
 def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
     for name in ("config", "config.yaml", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)

@@ -51,6 +51,7 @@ def test_the_projects_files_name_the_schema_and_obey_it(path):
     [
         {"sead": [1]},
         {"training": {"lr": 20}},
+        {"training": {"warmup_updates": 0}},
         {"corpora": {"mine": {"bpe": {"merges": "many"}}}},
         {"systems": {"mine": {"guide": "gramar"}}},
         {"systems": {"mine": {"guide": "pascal", "options": {"bpe": "add"}}}},

@@ -163,6 +163,20 @@ def test_a_wrong_call_gets_one_line(files, capsys, systems, message):
     assert not (files / "out.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"gain": "nan"}, "--gain: must be"),
+        ({"gain": 0}, "--gain: must be above 0"),
+        ({"output": "."}, ".: a folder"),
+    ],
+)
+def test_a_wrong_option_gets_one_line(files, capsys, option, message):
+    with pytest.raises(SystemExit):
+        compare(files, ("Base", "base.1", "base.2"), ("Ours", "ours.1", "ours.2"), **option)
+    assert message in capsys.readouterr().err
+
+
 def test_each_file_is_read_once(files):
     """As `<(…)` of a shell can be."""
     whole = ["compare", "ref", "--system", "A", "base.1", "--system", "B", "ours.1", "--source", "ref"]

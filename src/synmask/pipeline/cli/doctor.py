@@ -55,6 +55,8 @@ def doctor(
         profile: The profile of Snakemake that you will use.
         job: Also run a job of some seconds, to see whether the nodes have this folder.
     """
+    if job and profile != "slurm":
+        raise UserError("--job: give --profile slurm, too; the job is one of the cluster")
     config, targets = load_targets(target, configfile)
     cluster = _cluster(config, targets, job=job) if profile == "slurm" else ()
     good = True

@@ -151,7 +151,7 @@ class PretrainingSettings(RobertaTraining):
 
     batch: Batch = key("the size of an update", lambda: Batch(gpus=1))
     lr: base.LearningRate = 5e-4
-    warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
+    warmup_updates: base.Count = key("updates until this peak", 4000)
     weight_decay: base.Decay = 0.01
     mask_rate: base.MaskRate = 0.15
 

@@ -93,7 +93,7 @@ class TrainingSettings(base.Optimisation):
     max_epochs: base.Epochs = 60
     batch: Batch = key("the size of an update", Batch)
     lr: base.LearningRate = 5e-4
-    warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
+    warmup_updates: base.Count = key("updates until this peak", 4000)
     weight_decay: base.Decay = 1e-4
     dropout: base.Dropout = 0.3
     attention_dropout: base.AttentionDropout = 0.0

@@ -15,7 +15,7 @@ import pandas as pd
 from cyclopts import Parameter
 
 from synmask.pipeline.arguments import Lowercase
-from synmask.pipeline.config.base import Language, Measured
+from synmask.pipeline.config.base import Language, Measured, Positive
 from synmask.pipeline.display import escape_markdown, isolate, markdown_table, printable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
@@ -72,7 +72,7 @@ def compare(
     metric: Literal["sacrebleu"] | Measured = "sacrebleu",
     source: Path | None = None,
     train: Path | None = None,
-    gain: float = 0.5,
+    gain: Positive = 0.5,
     output: Path | None = None,
 ) -> None:
     """Compare any systems' translations with the first system's, over test sentences and seeds.
@@ -95,6 +95,8 @@ def compare(
             file is given twice or does not have a line per reference.
     """
     _check(systems)
+    if output and output.is_dir():
+        raise UserError(f"{output}: a folder; give what the names of the two files begin with")
     first, *others = (file for _, *files in systems for file in files)
     sources = [] if source is None else [source]
     # once each: one may be a pipe
