@@ -35,7 +35,7 @@ from calls import (
 
 pytestmark = pytest.mark.xdist_group("hostile")  # `made` takes long, and once is enough
 ROOT = Path(__file__).parents[2]
-TRIED = int(os.environ.get("FUZZ", 7))
+TRIED = int(os.environ.get("FUZZ", 3))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
 SECONDS = 60
 WEIGHT = "encoder.layers.0.fc1.weight"
@@ -227,11 +227,8 @@ def test_wrong_models(verb, kind, made, refused, tmp_path):
 
 DAMAGES = {
     "missing": Path.unlink,
-    "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)),
     "garbage": lambda path: path.write_bytes(bytes(range(256)) * 9),
-    "text": lambda path: path.write_text("ein\n zwei drei 4\n\n" * 9),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
 }
 # Folder of `made` → which of its files these verbs read; of pre-trained weights more in `test_wrong_weights`.

@@ -86,8 +86,7 @@ def refusal(path, values):
     return None
 
 
-WRONG = [True, -1, 0, 0.5, float("inf"), float("nan"), 2**70, "", " ", "x\ny", "a b'c\"; $(x)", "ü" * 300, None,
-         [], [1, 1], ["a", "a"], [True], {}, {"a": 1}, {1: {}}, {"a": {"b": []}}, date(2001, 1, 1), b"x"]  # fmt: skip
+WRONG = [True, -1, float("nan"), 2**70, "", "x\ny", None, [1, 1], {1: {}}, {"a": {"b": []}}, date(2001, 1, 1), b"x"]  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])

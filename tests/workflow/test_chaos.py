@@ -18,7 +18,7 @@ import pytest
 from synmask.pipeline.training.torch_files import load
 
 pytestmark = pytest.mark.xdist_group("demo")
-KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 MEASURED = re.compile(r"-cost\.|\.runs\.csv|report\.html")  # times, what shows them
 # `attempts` tells the memory of each start of a training

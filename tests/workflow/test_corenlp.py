@@ -12,18 +12,22 @@ from synmask.pipeline.syntax.treebank import read_trees
 
 pytestmark = pytest.mark.xdist_group("corenlp")
 
-GERMAN = """
+GERMAN = (
+    """
 Der alte Mann füttert den hungrigen Hund.
 Die Frau, die den Hund sieht, kauft ein rotes Auto.
 Im Garten hinter dem Haus spielen zwei kleine Kinder.
-Er sagte: „Ich komme morgen (vielleicht) nicht.“
+Er sagte: „Ich komme morgen (vielleicht) nicht.“ {}
 Wenn es regnet, bleiben wir zu Hause.
 Am 3. Mai zahlte Dr. Müller 1.234,56 € & ging.
 Das Buch, das ich dir gegeben habe, gehört meiner Schwester.
 Hast du den Schlüssel gefunden?
 Weder der Lehrer noch die Schüler wollten länger warten.
 Nach dem Essen ging sie müde, aber zufrieden nach Hause.
-""".strip().split("\n")
+""".format("und so weiter " * 12)
+    .strip()
+    .split("\n")
+)  # one of more tokens than `max_tokens`
 
 # Goes before the real Java, which takes most of its time to load the models and to compile: it parses each sentence once.
 # `parsed` holds its answers, by the models and the words.
@@ -150,11 +154,8 @@ def test_threads_memory_and_mirror_reach_the_commands(mine):
 
 def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenlp, check_loaded):
     """Training text is parsed before it is cleaned, and only what is kept counts."""
-    lines = [f"{line} {'und so weiter ' * 12}" if number == 3 else line for number, line in enumerate(GERMAN)]
     for language in ("de", "en"):
-        write_lines(mine.folder / f"train.{language}", lines * 2)
-        for split in ("valid", "test"):  # the same, for one start of Java
-            write_lines(mine.folder / f"{split}.{language}", lines)
+        write_lines(mine.folder / f"train.{language}", GERMAN * 2)
     mine.config["data_dir"] = str(corenlp.data_dir)
     mine.config["corpora"]["mine"] |= {
         key: mine.config["corpora"]["demo"][key] for key in ("model", "training")
@@ -170,7 +171,7 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     assert len((pair / "syntax/train.de.trees").read_text().splitlines()) == 2 * len(GERMAN)
     counts = json.loads((pair / "bin/syntax.train.de.json").read_text())
     assert counts == {"sentences": 2 * len(GERMAN) - 2, "without_heads": 0, "without_distances": 0}
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in GERMAN)
     translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", stdin=text)
     assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()
     assert check_loaded(mine) >= {"text", "subwords", "constituency", "annotate", "train", "decode"}
