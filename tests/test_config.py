@@ -330,6 +330,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
+        (lambda v: v["corpora"]["iwslt14"].update(pairs={"train": [5, 3]}), "pairs.train: 5 is above 3; give [least, most]"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: give one for each of zh, ja, and no others"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mekab"), "corpora.aspec.text.tokeniser"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec: text.tokeniser: mecab is for ja, not for zh"),
