@@ -59,7 +59,7 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         fault = f"the guide of the first system, {first!r}, has no options; put one first that has"
         raise Fault((*path, "setting"), fault)
     stem, systems = "-".join([first, *sweep.setting.removeprefix("options.").split(".")]), {}
-    tried: dict[str, Any] = {_settings(system): first}  # settings → the value
+    tried: dict[str, Any] = {}  # settings without their name → the value
     for value in sweep.values:
         text, changed = str(value).lower(), {last: value}
         for section in reversed(outer):
@@ -68,13 +68,9 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         whole = merge(system.model_dump(exclude_unset=True), changed)
         with at(*path):
             swept = validate(System, whole)
-        if (settings := _settings(swept)) in tried:
+        settings = f"{swept.model_copy(update={'label': None, 'options': {}})!r} {swept.guide_options!r}"
+        if settings in tried:
             raise Fault((*path, "values"), f"{tried[settings]} and {value} are the same; leave one out")
         tried[settings] = value
         systems[f"{stem}-{text}".replace("_", "-")] = swept
     return systems
-
-
-def _settings(system: System) -> str:
-    """All settings of a system but its label."""
-    return f"{system.model_copy(update={'label': None, 'options': {}})!r} {system.guide_options!r}"
