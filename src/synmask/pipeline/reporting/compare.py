@@ -3,9 +3,9 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any, Literal
@@ -47,15 +47,17 @@ Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option,
 
 @dataclass(frozen=True)
 class System:
-    """A system's translations: of each seed's file its counts by sentence (N, D), and chrF.
+    """A system's translations: of each seed the N lines, their counts (N, D), and chrF.
 
     The metric follows from sums of counts (`metric_counts`).
     """
 
     name: str
+    texts: Sequence[list[str]]
     score: Callable[[np.ndarray], np.ndarray]
     counts: Sequence[np.ndarray]
     chrf: list[float]
+    signatures: dict[str, str]  # by metric
 
     def scores(self, rows: np.ndarray | slice = slice(None)) -> list[float]:
         """The score of each seed, perhaps of some sentences."""
@@ -97,21 +99,21 @@ def compare(
     _check(systems)
     if output and output.is_dir():
         raise UserError(f"{output}: a folder; give what the names of the two files begin with")
-    first, *others = (file for _, *files in systems for file in files)
-    sources = [] if source is None else [source]
-    # once each: one may be a pipe
-    translation, references, *rest = read_texts(first, reference, *others, *sources)
-    translations, kwargs = [translation, *rest[: len(others)]], {"language": language, "lowercase": lowercase}
+    first, *others = dict.fromkeys(file for _, *files in systems for file in files)  # once: one may be a pipe
+    text, references, *rest = read_texts(first, reference, *others, *([source] if source else []))
+    sources, kwargs = rest.pop() if source else None, {"language": language, "lowercase": lowercase}
+    lines_of = dict(zip([first, *others], [text, *rest], strict=True))
+    scored = [
+        _scored(name, [lines_of[file] for file in files], references, sources, metric, **kwargs)
+        for name, *files in systems
+    ]
     label = "BLEU" if metric == "sacrebleu" else METRICS[metric].label
-    scored, signatures = _scored(
-        metric, systems, translations, references, rest[-1] if source else None, **kwargs
-    )
     rows = _rows(scored, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
     lines = [[escape_markdown(isolate(printable(row[0]))), *row[1:]] for row in cells]
     print(markdown_table(heads, "l" + "r" * (len(heads) - 1), lines), end="\n\n")
-    notes = [f"{metric}: {signature}" for metric, signature in signatures.items()]
+    notes = [f"{metric}: {signature}" for metric, signature in scored[0].signatures.items()]
     notes += _notes(scored, label, gain)
     print("\n".join(notes))
     if output is None:
@@ -124,7 +126,8 @@ def compare(
         for heading, groups in _groups(references, train, **kwargs).items()
     }
     runs = [(system.name, seed) for system in scored for seed in range(1, len(system.counts) + 1)]
-    sides = [rest[-1] if source else references, references, *translations]
+    translations = [lines for system in scored for lines in system.texts]
+    sides = [sources or references, references, *translations]
     page = render(
         "compare.html", [],
         systems=[isolate(system.name) for system in scored],
@@ -156,24 +159,19 @@ def _check(systems: Systems) -> None:
 
 
 def _scored(
-    metric: str,
-    systems: Systems,
-    translations: Iterable[list[str]],
+    name: str,
+    texts: Sequence[list[str]],
     references: list[str],
     sources: list[str] | None,
+    metric: str,
     **kwargs: Any,
-) -> tuple[list[System], dict[str, str]]:
-    """The systems with the scores of their translations, in the order of all files; the signatures."""
+) -> System:
+    """A system with the scores of its translations; `kwargs`: as for `metric_counts`."""
     chrf = ChrF(lowercase=kwargs["lowercase"])
-    scored, left = [], iter(translations)
-    for name, *files in systems:
-        texts = [*islice(left, len(files))]
-        counts, signatures = zip(
-            *(metric_counts(metric, lines, references, sources, **kwargs) for lines in texts), strict=True
-        )
-        chrfs = [chrf.corpus_score(lines, [references]).score for lines in texts]
-        scored.append(System(name, score_of(metric), counts, chrfs))
-    return scored, {metric: signatures[0], "chrf": str(chrf.get_signature())}
+    counted = [metric_counts(metric, lines, references, sources, **kwargs) for lines in texts]
+    chrfs = [chrf.corpus_score(lines, [references]).score for lines in texts]
+    signatures = {metric: counted[0][1], "chrf": str(chrf.get_signature())}
+    return System(name, texts, score_of(metric), [counts for counts, _ in counted], chrfs, signatures)
 
 
 def _rows(systems: Sequence[System], label: str, gain: float) -> list[dict[str, str]]:
