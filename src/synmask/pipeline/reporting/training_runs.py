@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +97,14 @@ def read_runs(spec: PagePart) -> list[TrainingRun]:
     Raises:
         UserError: a scores.json is not JSON, has no scores, or is another run's, or files beside it are.
     """
-    runs = []
-    expected = (
-        (direction, system, label, seed)
-        for direction in spec["directions"]
-        for system, label in spec["systems"]
-        for seed in spec["runs"][direction].get(system, ())
-    )
-    for direction, system, label, seed in expected:
-        names = (spec["corpus"], direction) if "metrics" in spec else (spec["corpus"], *sides(direction))
-        folder = Path((Tuning if "metrics" in spec else Run)(*names, system, seed).folder)
-        runs.append(TrainingRun(spec["corpus"], direction, system, label, seed, folder, *_read(folder)))
+    runs, corpus = [], spec["corpus"]
+    for direction, (system, label) in product(spec["directions"], spec["systems"]):
+        for seed in spec["runs"][direction].get(system, ()):
+            if "metrics" in spec:
+                folder = Path(Tuning(corpus, direction, system, seed).folder)
+            else:
+                folder = Path(Run(corpus, *sides(direction), system, seed).folder)
+            runs.append(TrainingRun(corpus, direction, system, label, seed, folder, *_read(folder)))
     return runs
 
 
