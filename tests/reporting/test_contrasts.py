@@ -162,6 +162,17 @@ def test_trees_that_are_not_there_or_not_counted_are_named(runs):
         compared(folder, TRIVIAL.model_copy(update={"rival": "random"}))
 
 
+def test_systems_that_decoded_differently_are_not_compared(runs):
+    folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
+    for path in folder.rglob("scores.json"):
+        scores = json.loads(path.read_text())
+        path.write_text(json.dumps(scores | {"decoding": {"beam": 1 if scores["system"] == "a" else 5}}))
+    with pytest.raises(
+        UserError, match=r"decoding differ between a on demo de-en, seed 1 \(beam: 1\) and b on"
+    ):
+        compared(folder, BLEU)
+
+
 def test_runs_without_a_system_have_no_contrast(runs):
     assert compared(runs([33.0], [30.0]), Contrast(system="c", rival="b", metric="sacrebleu")) == []
 
