@@ -136,7 +136,7 @@ def evaluate(sentences: Sequence[SentenceWords]) -> dict:
     train, test = sentences[::2], sentences[1::2]
     if not test:
         raise UserError("fewer than two sentences of two words or more; give more gold trees")
-    if not all(any((one.gold > 0).any() for one in half) for half in (train, test)):
+    if not all(any((sentence.gold > 0).any() for sentence in half) for half in (train, test)):
         raise UserError(
             "odd or even sentences without a word that has a word as its head; give more gold trees"
         )
@@ -147,13 +147,13 @@ def evaluate(sentences: Sequence[SentenceWords]) -> dict:
         "best rule": [_right(s, _heads(chosen, s)) for s in test],
     }
     probed = {name: _probe(features, train, test) for name, features in PROBES.items()}
-    found = {"attachment": attached, "probe": probed}
+    metrics = {"attachment": attached, "probe": probed}
     return {
         "words": sum(len(s.gold) for s in test),
         "rule": chosen,
         "rules": rules,
-        "counts": {kind: _counts(rows) for kind, rows in found.items()},
-    } | {kind: {name: _percent(right) for name, right in rows.items()} for kind, rows in found.items()}
+        "counts": {metric: _counts(rows) for metric, rows in metrics.items()},
+    } | {metric: {name: _percent(right) for name, right in rows.items()} for metric, rows in metrics.items()}
 
 
 def _heads(rule: str, sentence: SentenceWords) -> np.ndarray:
@@ -193,8 +193,8 @@ def _probe(
     blocks = [((x - mean) / scale, open_, gold, size) for x, open_, gold, size in blocks]
     fitted = minimize(_loss, np.zeros(len(mean)), blocks[0][:3], jac=True, method="L-BFGS-B").x
     x, open_, gold, sizes = blocks[1]
-    found = np.where(open_, x @ fitted, -np.inf).argmax(1) == gold
-    return np.split(found, np.cumsum(sizes)[:-1])
+    right = np.where(open_, x @ fitted, -np.inf).argmax(1) == gold
+    return np.split(right, np.cumsum(sizes)[:-1])
 
 
 def _loss(
@@ -265,7 +265,7 @@ def _counts(rows: dict[str, list[np.ndarray]]) -> dict[str, object]:
     words = [len(right) for right in next(iter(rows.values()))]
     return {
         "words": words,
-        "right": {name: [int(one.sum()) for one in right] for name, right in rows.items()},
+        "right": {name: [int(words_right.sum()) for words_right in right] for name, right in rows.items()},
     }
 
 
