@@ -497,7 +497,7 @@ def test_no_weights_are_pretrained_on_sentences_that_their_systems_are_scored_on
     ):
         changed = copy.deepcopy(values)
         changed["weights"][f"roberta-{entry}-synclm"]["continued"]["parses"]["train"] = [prefix]
-        message = f"weights.roberta-{entry}-synclm.continued.parses: {prefix}: its systems are scored on these sentences"
+        message = f"weights.roberta-{entry}-synclm.continued.parses: {Path(prefix)}: its systems are scored on these sentences"
         assert message in refused(changed)
         if entry == "base":  # of all systems
             changed["benchmarks"]["glue"] |= {"weights": "roberta-base-synclm", "weights_of": {}}

@@ -286,6 +286,13 @@ def test_variables_in_paths_are_expanded(small, monkeypatch):
     load(merge(values, {"corpora": {"multi30k": {"url": "http://[::1]:80/x"}}}))
 
 
+@pytest.mark.parametrize("path", ["downloads/", "./downloads", "downloads//"])
+def test_paths_are_as_snakemake_wants_them(small, path):
+    """It warns of each file in such a folder, and takes other names of one file for others."""
+    _, values = small
+    assert load(merge(values, {"data_dir": path})).data_dir == "downloads"
+
+
 def test_the_file_is_that_of_the_key(small, tmp_path):
     """In the file where the value in force stands; a missing key's is its section's; an inherited one's its own."""
     _, values = small

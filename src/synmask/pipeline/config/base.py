@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -109,14 +110,15 @@ def looks(label: str) -> str:
 
 
 def _plain_path(path: str) -> str:
-    """A path with ~ and $VARIABLES expanded. Snakemake would read braces in it as wildcards."""
+    """A path with ~ and $VARIABLES expanded, as Snakemake wants it: without `//`, `./` and a last `/`, and
+    without braces, which it would read as wildcards."""
     path = os.path.expandvars(os.path.expanduser(path))
     if path.startswith("~") or (variable := re.search(r"\$(\w+|\{\w+\})", path)):
         name = path.partition("/")[0] if path.startswith("~") else variable[0]
         raise ValueError(f"{name} stands for nothing on this machine; set it, or write the folder out")
     if re.search(r"[{}]", path.replace("{language}", "")):
         raise ValueError("no braces in a path but {language}")
-    return _one_line(path)
+    return str(Path(_one_line(path)))
 
 
 def _plain_url(url: str) -> str:

@@ -112,7 +112,7 @@ class DataFiles:
         entry = self.config.benchmarks[benchmark]
         if entry.folder is not None:
             name = GLUE_FOLDERS.get(task, task.upper()) if task in GLUE else task
-            return [f"{entry.folder.rstrip('/')}/{DIAGNOSTIC if part == 'ax' else name}"]
+            return [f"{entry.folder}/{DIAGNOSTIC if part == 'ax' else name}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
         return [f"{self.config.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
