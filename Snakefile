@@ -57,7 +57,7 @@ if not CONFIG.partial:
             [
                 fill(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
                 for benchmark, entry in CONFIG.benchmarks.items()
-                if {*entry.tasks} <= {*GLUE}
+                if {*entry.tasks} <= {*GLUE_TASKS}
                 for task in entry.tasks
                 for part in entry.tasks[task].rows
             ],

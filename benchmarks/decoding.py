@@ -22,13 +22,13 @@ import torch
 from torch import nn
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.cpu.modules import Dropout, Linear
+from synmask.pipeline.cpu.modules import FastDropout, FastLinear
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.training.operators import Attention, AttentionDropout
-from synmask.pipeline.translation.beam import MAX_TOKENS, BeamSearch, search_batches
-from synmask.pipeline.translation.inputs import MAX_SENTENCES, encode_lines  # isort: split
+from synmask.pipeline.training.operators import FastFairseqDropout, FastMultiheadAttention
+from synmask.pipeline.translation.beam import MAX_HYPOTHESIS_TOKENS, BeamSearch, search_batches
+from synmask.pipeline.translation.inputs import MAX_BATCH_SENTENCES, encode_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.sequence_generator import SequenceGenerator
@@ -39,10 +39,10 @@ from synmask.pipeline.translation.model_file import load_model
 
 # our modules: those of fairseq's own models
 SLOWER = {
-    AttentionDropout: FairseqDropout,
-    Attention: MultiheadAttention,
-    Dropout: nn.Dropout,
-    Linear: nn.Linear,
+    FastFairseqDropout: FairseqDropout,
+    FastMultiheadAttention: MultiheadAttention,
+    FastDropout: nn.Dropout,
+    FastLinear: nn.Linear,
 }
 
 
@@ -73,7 +73,7 @@ def ctranslate2s(model, task, beam, path, precision="float32"):
             folder, compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
         )
     words, ids = task.src_dict.symbols, task.tgt_dict.indices
-    most = min(MAX_TOKENS, model.decoder.max_positions() - 1)
+    most = min(MAX_HYPOTHESIS_TOKENS, model.decoder.max_positions() - 1)
 
     def search(batch):
         tokens = batch["net_input"]["src_tokens"].tolist()
@@ -168,7 +168,7 @@ def main():
     references = [join_subwords(line) for line in read_lines(target)][: args.sentences]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(machine.described("torch", "fairseq", device=device, threads=args.threads))
-    batch = f"a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences"
+    batch = f"a batch of {args.tokens} tokens or {MAX_BATCH_SENTENCES} sentences"
     print(f"{len(lines)} sentences, {batch}, beam {args.beam}\n")
     speed = "ours, sentences per CPU s (per s)"
     print(f"| guide | rival | {speed} | rival's | ratio | same hypotheses | BLEU, rival's |")

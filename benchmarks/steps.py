@@ -1,6 +1,6 @@
 """Steps of rival systems on one batch, taken in turns: of training.py and gpu.py.
 
-A step is forward, backward and Adam: for our systems an update (training/update.py), for stock fairseq with
+A step is forward, backward and Adam: for our systems an update (training/trainer.py), for stock fairseq with
 its own Adam, for others with torch's fused one. In bf16 and fp16, weights have 16 bits and Adam's copies 32.
 Times are medians of CPU seconds, in brackets the clock's; a ratio is the median of the turns' ratios, with
 the lowest and the highest turn. Operations are those of matrix products, convolutions and attention,
@@ -23,7 +23,7 @@ from fairseq.optim import FP16Optimizer
 from fairseq.optim.adam import Adam
 
 from synmask.pipeline.config.base import Optimisation
-from synmask.pipeline.training.update import Learner, update
+from synmask.pipeline.training.trainer import Trainer
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ONEDNN = {torch.ops.mkldnn._linear_pointwise: lambda x, weight, *_, **__: 2 * math.prod(x) * weight[0]}
@@ -86,18 +86,20 @@ class Ours(Rival):
         training = Optimisation(
             max_epochs=1, lr=1e-5, warmup_updates=1, weight_decay=0.0, precision=precision
         )
-        self.learner = Learner(model, criterion, training, lambda updates: 1e-5, seed=1)
-        self.model, self.sample = self.learner.objective, to(sample, device)
+        self.trainer = Trainer(model, criterion, training, lambda updates: 1e-5, seed=1)
+        self.model, self.sample = self.trainer.objective, to(sample, device)
 
     def passes(self):
-        loss, _ = self.learner.compute(self.sample)
-        self.learner.scaler.scale(loss).backward()
+        loss, _ = self.trainer.forward(self.sample)
+        self.trainer.scaler.scale(loss).backward()
 
     def begin(self):
-        self.learner.begin()
+        self.trainer.model.train()
+        self.trainer.model.zero_grad()
+        self.trainer.optimizer.zero_grad()
 
     def step(self):
-        update(self.learner, [self.sample])
+        self.trainer.train_step([self.sample])
 
 
 def adam(name, parameters, precision):

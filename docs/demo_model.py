@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from synmask.pipeline.training.torch_files import load, save
-from synmask.pipeline.translation.model_file import DEMO
+from synmask.pipeline.training.torch_files import load_checkpoint, save_checkpoint
+from synmask.pipeline.translation.model_file import DEMO_MODEL
 
 if __name__ == "__main__":
-    saved = load(Path(sys.argv[1]))
+    saved = load_checkpoint(Path(sys.argv[1]))
     weights = saved["model"].items()
     saved["model"] = {name: value.half() if value.is_floating_point() else value for name, value in weights}
-    save(DEMO, saved)
+    save_checkpoint(DEMO_MODEL, saved)

@@ -19,7 +19,7 @@ import numpy as np
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import attachment
 from synmask.pipeline.files import write_json
-from synmask.pipeline.syntax.parses import Parse, read_pairs
+from synmask.pipeline.syntax.parses import Parse, read_tree_pairs
 from synmask.pipeline.syntax.tree import counted_words, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED
 
@@ -79,7 +79,7 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     Raises:
         UserError: the files do not fit together, or the system induces no heads.
     """
-    pairs = [*read_pairs(gold, predicted)]
+    pairs = [*read_tree_pairs(gold, predicted)]
     trees, parses = zip(*pairs, strict=True) if pairs else ((), ())
     message = [parse for parse in parses if parse.tokens]
     if any(parse.heads is None or not parse.heights or not parse.parents for parse in message):

@@ -23,7 +23,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_csv, read_json, write_lines
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, fill
-from synmask.pipeline.record import names
+from synmask.pipeline.record import run_names
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.contrasts import (
     Contrast,
@@ -71,7 +71,7 @@ def heads_of(folder: Path, metric: str) -> Iterator[dict[str, Any]]:
     """The results in a run's heads.json, if there is one: each row as one kind of trees."""
     if not (folder / "heads.json").exists():
         return
-    heads, run = read_json(folder / "heads.json"), names(read_json(folder / "scores.json"))
+    heads, run = read_json(folder / "heads.json"), run_names(read_json(folder / "scores.json"))
     counts = heads["counts"][metric]
     for tree, right in counts["right"].items():
         table = np.stack((right, 2 * np.array(counts["words"])), axis=1)

@@ -1,4 +1,4 @@
-"""fairseq's own Trainer on a stage's model, batches and loss: what `training/update.py` is compared with."""
+"""fairseq's own Trainer on a stage's model, batches and loss: what `training/trainer.py` is compared with."""
 
 from argparse import Namespace
 
@@ -8,12 +8,12 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from fairseq.tasks import FairseqTask
-from fairseq.trainer import Trainer
+from fairseq.trainer import Trainer as FairseqTrainer
 from omegaconf import OmegaConf
 
 from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.operators import AdamW
-from synmask.pipeline.training.update import Learner, update
+from synmask.pipeline.training.trainer import Trainer
 
 
 @optim.register_optimizer("fused_adam", dataclass=FairseqAdamConfig)
@@ -90,7 +90,7 @@ def fairseq_trainer(stage, folder, scheduler):
     OmegaConf.set_struct(cfg, True)
     task = Task(Namespace())
     torch.manual_seed(stage.seed)
-    return Trainer(cfg, task, stage.model(), Criterion(task, stage.loss()))
+    return FairseqTrainer(cfg, task, stage.model(), Criterion(task, stage.loss()))
 
 
 def fairseq_weights(stage, groups, folder, scheduler):
@@ -103,22 +103,22 @@ def fairseq_weights(stage, groups, folder, scheduler):
 
 
 def our_weights(stage, groups):
-    """The same by `update`."""
+    """The same by `Trainer.train_step`."""
     torch.manual_seed(stage.seed)
     kwargs = {"adam_eps": stage.adam_eps, "batches": stage.batches}
-    learner = Learner(
+    trainer = Trainer(
         stage.model(), stage.loss(), stage.settings.training, stage.schedule(), stage.seed, **kwargs
     )
     rates = []
     for group in groups:
-        rates.append(learner.lr)
-        update(learner, group)
-    return dict(learner.model.named_parameters()), rates
+        rates.append(trainer.lr)
+        trainer.train_step(group)
+    return dict(trainer.model.named_parameters()), rates
 
 
 def groups_of(stage, count):
     """The batches of so many updates, from the first epoch on."""
-    batches, groups, epoch = Batches(stage.examples("train"), stage.limits("train"), stage.seed), [], 0
+    batches, groups, epoch = Batches(stage.dataset("train"), stage.batch_limits("train"), stage.seed), [], 0
     while len(groups) < count:
         epoch += 1
         groups += batches.updates(epoch, stage.batches)[1]

@@ -79,9 +79,9 @@ def of_our_modules(model):
     from fairseq.modules import FairseqDropout, MultiheadAttention
 
     from synmask.pipeline.cpu.modules import accelerate
-    from synmask.pipeline.training.operators import Attention, AttentionDropout
+    from synmask.pipeline.training.operators import FastFairseqDropout, FastMultiheadAttention
 
-    ours = {FairseqDropout: AttentionDropout, MultiheadAttention: Attention}
+    ours = {FairseqDropout: FastFairseqDropout, MultiheadAttention: FastMultiheadAttention}
     for module in model.modules():
         module.__class__ = ours.get(type(module), type(module))
     return accelerate(model)
@@ -130,7 +130,7 @@ def settings_of(settings):
 def valid_losses(monkeypatch):
     """Give the next training these validation losses, one per epoch."""
 
-    from synmask.pipeline.translation.train import Translation
+    from synmask.pipeline.translation.train import TranslationStage
 
     def pretend(*losses):
         rest = iter(losses)
@@ -138,7 +138,7 @@ def valid_losses(monkeypatch):
         def row(*_):
             return {"train_loss": 1.0, "mlm_loss": "", "valid_loss": next(rest), "valid_ppl": 1.0}
 
-        monkeypatch.setattr(Translation, "losses", row)
+        monkeypatch.setattr(TranslationStage, "validate", row)
 
     return pretend
 
@@ -189,7 +189,7 @@ def fit(data, run, settings, *, keep, templates=(), processes=None, **training):
 
     kwargs = {"keep": keep, "templates": templates, "processes": processes}
     options = TrainingOptions(**{"seed": 1} | training)
-    train(data=data, run=run, source="de", target="en", settings=settings, **kwargs, training=options)
+    train(data=data, run=run, source="de", target="en", settings=settings, **kwargs, options=options)
 
 
 def folder_of(run):
@@ -322,13 +322,13 @@ def small_roberta(tmp_path_factory):
 
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import save_weights
-    from synmask.pipeline.text.gpt2 import learn  # isort: split
+    from synmask.pipeline.text.gpt2 import learn_byte_bpe  # isort: split
 
     from fairseq.data import Dictionary  # the first of these makes it importable
 
     def make(shape, lines, merges, std=None):
         folder = tmp_path_factory.mktemp("weights")
-        learn(lines, merges, folder)
+        learn_byte_bpe(lines, merges, folder)
         dictionary = Dictionary.load(str(folder / "dict.txt"))
         dictionary.add_symbol("<mask>")
         torch.manual_seed(3)
@@ -348,11 +348,11 @@ def small_tuned():
     import torch
 
     from synmask.pipeline.config.benchmarks import FinetuningSettings
-    from synmask.pipeline.record import identity_keys
+    from synmask.pipeline.record import model_identity
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
     from synmask.pipeline.tasks import TASKS
-    from synmask.pipeline.training.torch_files import save
+    from synmask.pipeline.training.torch_files import save_checkpoint
 
     def make(path, task, weights, seed, run=None):
         settings = FinetuningSettings.model_validate({
@@ -366,10 +366,10 @@ def small_tuned():
         model = GuidedRoberta.with_head(loaded, arguments, settings.system, outputs)
         for parameter in model.classification_heads.parameters():
             torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5
-        save(
+        save_checkpoint(
             path,
             {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1}
-            | identity_keys(run or {}),
+            | model_identity(run or {}),
         )
 
     return make

@@ -14,7 +14,7 @@ from synmask.pipeline.config.sections import Corpus, SentencePiece, Text
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.languages import LANGUAGE, sides
+from synmask.pipeline.languages import LANGUAGE, split_direction
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.workflow.jobs import Jobs
 
@@ -88,9 +88,9 @@ def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
 
 
 def test_the_languages_of_a_direction():
-    assert sides("de-en") == ("de", "en")
-    assert sides("pt-BR-zh_TW") == ("pt-BR", "zh_TW")
-    assert sides("en-sr-Latn-RS") == ("en", "sr-Latn-RS")
+    assert split_direction("de-en") == ("de", "en")
+    assert split_direction("pt-BR-zh_TW") == ("pt-BR", "zh_TW")
+    assert split_direction("en-sr-Latn-RS") == ("en", "sr-Latn-RS")
     assert re.fullmatch(f"({LANGUAGE})-({LANGUAGE})/", "zh-Hant-es-419/").groups() == ("zh-Hant", "es-419")
 
 

@@ -108,9 +108,9 @@ def test_without_a_gpu_nothing_happens(tmp_path, monkeypatch, chosen):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == chosen
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")  # a driver without a device
-    assert gpus.visible() == []
+    assert gpus.visible_gpus() == []
     monkeypatch.setenv("PATH", "/nowhere")
-    assert gpus.visible() == []
+    assert gpus.visible_gpus() == []
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_without_a_gpu_nothing_happens(tmp_path, monkeypatch, chosen):
 def test_the_gpus_are_those_that_cuda_takes(monkeypatch, chosen):
     """As torch reads the variable, which it does as CUDA would."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    assert gpus.visible() == [*map(str, torch.cuda._parse_visible_devices())]
+    assert gpus.visible_gpus() == [*map(str, torch.cuda._parse_visible_devices())]
 
 
 def test_a_gpu_that_is_not_there_hides_those_after_it(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2,0")
-    assert gpus.visible() == ["1"]
+    assert gpus.visible_gpus() == ["1"]
 
 
 def test_a_gpu_named_twice_is_not_waited_for(monkeypatch):
@@ -169,12 +169,12 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
     [
         (
             "training.loop",
-            "_processes",
+            "_count_processes",
             "train --data d --run r --source de --target en --settings SETTINGS --seed 1 --keep 1",
         ),
         ("translation.decode", "load_model", "decode --model m --inputs i --outputs o"),
         ("translation.parse", "load_model", "parse --model m"),
-        ("roberta.predict", "load", "predict --model m --weights w --data d --output o"),
+        ("roberta.predict", "load_checkpoint", "predict --model m --weights w --data d --output o"),
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):

@@ -19,19 +19,19 @@ def test_operators_of_another_source_or_other_flags_are_not_used(monkeypatch, tm
     source = shutil.copy(KERNEL, tmp_path / "synmask/induction/kernel.cpp")
     for library in KERNEL.parent.glob("kernel.*.so"):
         shutil.copy(library, source.parent)
-    assert kernels.load("synmask.induction", source)
+    assert kernels.load_kernel("synmask.induction", source)
     monkeypatch.setattr(kernels, "FLAGS", (*kernels.FLAGS, "-ffast-math"))
     with pytest.warns(UserWarning, match="of synmask.induction are out of date: build them anew with `make`"):
-        assert kernels.load("synmask.induction", source) is None
+        assert kernels.load_kernel("synmask.induction", source) is None
     monkeypatch.undo()
     source.write_text(f"{source.read_text()}\n")
     with pytest.warns(UserWarning, match="are out of date"):
-        assert kernels.load("synmask.induction", source) is None
+        assert kernels.load_kernel("synmask.induction", source) is None
 
 
 def test_without_operators_nothing_is_reported(monkeypatch, recwarn):
     monkeypatch.setattr(kernels, "_library", lambda package, source: None)
-    assert kernels.load("synmask.induction", KERNEL) is None
+    assert kernels.load_kernel("synmask.induction", KERNEL) is None
     assert not recwarn
 
 
@@ -39,7 +39,7 @@ def test_a_library_that_cannot_be_loaded_is_out_of_date(monkeypatch, tmp_path):
     (tmp_path / "kernel.so").write_bytes(b"of another machine")
     monkeypatch.setattr(kernels, "_library", lambda package, source: str(tmp_path / "kernel.so"))
     with pytest.warns(UserWarning, match="are out of date"):
-        assert kernels.load("synmask.induction", KERNEL) is None
+        assert kernels.load_kernel("synmask.induction", KERNEL) is None
 
 
 SUMS = """
@@ -70,7 +70,7 @@ def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path)
         pytest.skip("no operators are built here")
     shutil.copytree(package, tmp_path / "clone/synmask", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (tmp_path / "image/synmask/induction").mkdir(parents=True)
-    program = "import torch; from synmask import kernels; print(bool(kernels.load('synmask.induction', kernels.Path('SOURCE'))), kernels.__file__)"
+    program = "import torch; from synmask import kernels; print(bool(kernels.load_kernel('synmask.induction', kernels.Path('SOURCE'))), kernels.__file__)"
     program = program.replace("SOURCE", str(tmp_path / "clone/synmask/induction/kernel.cpp"))
     environment = {"PYTHONPATH": f"{tmp_path}/clone:{tmp_path}/image", "PATH": "/usr/bin:/bin"}
 

@@ -1,14 +1,14 @@
 import pytest
 
 from synmask.pipeline.config.base import checked_language
-from synmask.pipeline.languages import known_as, note, shortest, with_name
+from synmask.pipeline.languages import base_language, describe_language, match_language, print_note
 
 KNOWN = ["de", "fr", "pt", "yue", "zh"]
 
 
 @pytest.fixture(autouse=True)
 def fresh():
-    note.cache_clear()
+    print_note.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def fresh():
     ],
 )
 def test_codes_of_one_language(code, short, known):
-    assert (checked_language(code), shortest(code), known_as(code, KNOWN)) == (code, short, known)
+    assert (checked_language(code), base_language(code), match_language(code, KNOWN)) == (code, short, known)
 
 
 def test_a_known_code_may_be_any_of_the_language():
-    assert known_as("de", ["deu"]) == "deu"
-    assert known_as("ger", ["eng", "deu"]) == "deu"
+    assert match_language("de", ["deu"]) == "deu"
+    assert match_language("ger", ["eng", "deu"]) == "deu"
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_what_is_no_code_is_refused(code, message):
 
 
 def test_names_of_codes():
-    assert with_name("kr") == "kr (Kanuri; Korean is ko)"
-    assert with_name("xho") == "xho (Xhosa)"
-    assert with_name("fra") == "fra (French)"
+    assert describe_language("kr") == "kr (Kanuri; Korean is ko)"
+    assert describe_language("xho") == "xho (Xhosa)"
+    assert describe_language("fra") == "fra (French)"
 
 
 def test_a_note_is_reported_once(capsys):
     for words in ("a", "b", "a"):
-        note(words)
+        print_note(words)
     assert capsys.readouterr().err == "note: a\nnote: b\n"

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmask import GuidedEncoder, Shape, build_guide
 from synmask.pipeline.cpu import bf16, modules
-from synmask.pipeline.cpu.modules import Linear, accelerate, as_product, dropout, linear
+from synmask.pipeline.cpu.modules import FastLinear, accelerate, convolve_as_product, dropout, linear
 from synmask.pipeline.cpu.processor import CPU
 
 
@@ -93,7 +93,7 @@ def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
 
     def convolved(x, *parameters):
         layer = Namespace(**dict(zip(("weight", "bias"), parameters, strict=True)))
-        return as_product(layer, x)
+        return convolve_as_product(layer, x)
 
     functions = {
         "linear": (linear, (40, 64), (32, 64), (32,)),
@@ -116,7 +116,7 @@ def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
 
 
 def test_linear_may_be_changed_in_place_and_skips_gradients_that_nobody_needs():
-    layer = Linear(4, 3).requires_grad_(False)
+    layer = FastLinear(4, 3).requires_grad_(False)
     x = torch.ones(2, 5, 4, requires_grad=True)
     made = layer(x)
     made *= 2  # fairseq does so with queries
@@ -185,6 +185,6 @@ def test_an_accelerated_encoder_has_the_same_states_and_gradients(name, monkeypa
         states, _ = model(x, padding)
         states[~padding].square().mean().backward()
         found.append([states[~padding], *(parameter.grad for parameter in model.parameters())])
-    assert {type(module) for module in model.modules()} & set(modules.FASTER) == set()
+    assert {type(module) for module in model.modules()} & set(modules.FAST_MODULES) == set()
     for ours, plain in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)

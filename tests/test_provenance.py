@@ -27,12 +27,12 @@ ZEN = "processor\t: {0}\nmodel name\t: AMD EPYC\nflags\t\t: fpu {1}\npower manag
 def test_a_processor_has_its_name_and_its_widest_vectors(tmp_path, monkeypatch, flags, expected):
     path = tmp_path / "cpuinfo"
     path.write_text(ZEN.format(0, flags) + ZEN.format(1, flags))
-    monkeypatch.setattr(provenance, "CPUS", path)
+    monkeypatch.setattr(provenance, "CPUINFO", path)
     assert provenance.processor() == expected
 
 
 def test_where_linux_does_not_tell_python_may(tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "CPUS", tmp_path / "none")
+    monkeypatch.setattr(provenance, "CPUINFO", tmp_path / "none")
     monkeypatch.setattr(platform, "processor", lambda: "arm")
     assert provenance.processor() == "arm"
     monkeypatch.setattr(platform, "processor", lambda: "")
@@ -58,8 +58,8 @@ def clone(tmp_path, monkeypatch):
 
 
 def place(monkeypatch, folder):
-    monkeypatch.setattr(provenance, "HERE", folder / "provenance.py")
-    monkeypatch.setattr(provenance, "ARCHIVED", folder / "commit.txt")
+    monkeypatch.setattr(provenance, "THIS_FILE", folder / "provenance.py")
+    monkeypatch.setattr(provenance, "ARCHIVED_COMMIT", folder / "commit.txt")
 
 
 def test_a_clone_has_its_commit_and_a_mark_when_a_file_differs(clone):
@@ -92,7 +92,7 @@ def test_another_users_clone_has_its_commit_if_its_code_is_theirs_too(clone, mon
     with pytest.raises(subprocess.CalledProcessError):
         git(clone[0], "rev-parse", "HEAD")
     assert provenance.commit() == clone[1]
-    monkeypatch.setattr(provenance, "HERE", Strange(provenance.HERE))
+    monkeypatch.setattr(provenance, "THIS_FILE", Strange(provenance.THIS_FILE))
     assert provenance.commit().startswith("unknown (git does not trust this clone")
 
 
@@ -126,7 +126,7 @@ CALLED = {"MeCab": "mecab-python3", "sklearn": "scikit-learn", "subword_nmt": "s
 
 def test_every_package_that_can_change_a_result_is_named():
     root, rooms = (
-        provenance.HERE.parents[1],
+        provenance.THIS_FILE.parents[1],
         ("corpora", "evaluation", "roberta", "search", "syntax", "text", "training", "translation"),
     )
     files = [
@@ -141,5 +141,5 @@ def test_every_package_that_can_change_a_result_is_named():
         names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
         found |= {name.partition(".")[0] for name in names}
     found = {CALLED.get(name, name) for name in found - sys.stdlib_module_names - NO_NUMBERS}
-    assert found <= {*provenance.PACKAGES}
+    assert found <= {*provenance.VERSIONED_PACKAGES}
     assert "unknown" not in provenance.versions().values()

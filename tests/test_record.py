@@ -10,16 +10,16 @@ from synmask.pipeline.record import (
     check_model,
     check_owner,
     check_start,
-    identity_keys,
+    model_identity,
+    new_record,
     new_run,
     read_record,
     read_run,
-    record,
+    read_training_digest,
     run_beside,
     scores_of,
     training_digest,
-    training_in,
-    weights_of,
+    weights_identity,
 )
 
 RUN = {
@@ -36,7 +36,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("part", "value", "message"), OTHERS)
 def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, part, value, message):
-    saved = identity_keys(RUN | {part: value})
+    saved = model_identity(RUN | {part: value})
     assert saved["run"]["commit"]
     with pytest.raises(UserError) as error:
         check_model(tmp_path / "average.pt", saved, RUN)
@@ -44,12 +44,12 @@ def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, par
     assert str(error.value).startswith(f"{tmp_path}/average.pt: ")
     check_owner(tmp_path, saved, {key: value for key, value in RUN.items() if key != part})
     check_model(tmp_path, saved, {})
-    check_model(tmp_path, identity_keys(RUN), RUN)
+    check_model(tmp_path, model_identity(RUN), RUN)
 
 
 def test_a_model_of_another_training_of_the_same_name_is_refused(tmp_path):
     """Such as one on other data, whose train.json was put back with an older date."""
-    saved = identity_keys(RUN | {"training": "this"})
+    saved = model_identity(RUN | {"training": "this"})
     check_model(tmp_path / "average.pt", saved, RUN | {"training": "this"})
     with pytest.raises(UserError, match=r"train\.json: of another training than .*average\.pt"):
         check_model(tmp_path / "average.pt", saved, RUN | {"training": "other"})
@@ -85,7 +85,7 @@ def test_a_record_by_an_older_version_says_what_to_do(tmp_path):
 
 
 def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_path):
-    assert identity_keys({}) == {}
+    assert model_identity({}) == {}
     with pytest.raises(UserError, match="names no run"):
         check_owner(tmp_path, {"model": {}}, RUN)
     check_owner(tmp_path, {"model": {}}, {})
@@ -94,12 +94,12 @@ def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_pat
 def test_weights_that_were_trained_here_are_those_of_their_name(tmp_path):
     check_start(tmp_path, {}, {"weights": "base"})
     check_start(
-        tmp_path, identity_keys({"weights": "small"}), {"weights": "base"}
+        tmp_path, model_identity({"weights": "small"}), {"weights": "base"}
     )  # their name where they were trained
     start = {"weights": "base", "seed": 1, "settings": {}}
-    check_start(tmp_path, identity_keys(start), start)
+    check_start(tmp_path, model_identity(start), start)
     with pytest.raises(UserError, match=r"model.pt: of another run \(weights small, here base\)"):
-        check_start(tmp_path, identity_keys(start | {"weights": "small"}), start)
+        check_start(tmp_path, model_identity(start | {"weights": "small"}), start)
     with pytest.raises(UserError, match="names no run"):
         check_start(tmp_path, {}, start)
 
@@ -115,29 +115,29 @@ def test_a_model_that_started_from_other_weights_is_refused(tmp_path):
     run = RUN | {"start": {"weights": "base", "seed": 1}}
     with pytest.raises(UserError, match=r"of another run \(start seed: 2, here seed: 1\)"):
         check_model(
-            tmp_path / "model.pt", identity_keys(run | {"start": {"weights": "base", "seed": 2}}), run
+            tmp_path / "model.pt", model_identity(run | {"start": {"weights": "base", "seed": 2}}), run
         )
 
 
 def test_weights_say_how_they_were_trained_if_they_were_trained_here(tmp_path):
     folder = tmp_path / "results/weights/base"
-    assert weights_of(folder) == {"weights": "base"}
+    assert weights_identity(folder) == {"weights": "base"}
     write_json(folder / "train.json", {"weights": "base", "seed": 1, "settings": {}, "epochs": 3})
-    assert weights_of(folder) == {"weights": "base", "seed": 1, "settings": {}}
+    assert weights_identity(folder) == {"weights": "base", "seed": 1, "settings": {}}
 
 
 def test_files_of_another_training_of_the_same_run_are_refused(tmp_path):
     """Such as hypotheses of before the data changed."""
-    assert training_in(tmp_path) == {}
+    assert read_training_digest(tmp_path) == {}
     write_json(tmp_path / "train.json", {"training": "new", "epochs": 3})
-    assert training_in(tmp_path) == {"training": "new"}
+    assert read_training_digest(tmp_path) == {"training": "new"}
     path, text = tmp_path / "hypothesis.test.json", tmp_path / "hypothesis.test.txt"
     for training in ("new", "old"):
-        write_json(path, record(path, RUN, training, {text: "ja\n"}))
+        write_json(path, new_record(path, RUN, training, {text: "ja\n"}))
         if training == "new":
-            assert read_record(path, [text], RUN | training_in(tmp_path)) == {}
+            assert read_record(path, [text], RUN | read_training_digest(tmp_path)) == {}
     with pytest.raises(UserError, match=r"train\.json: of another training than .*hypothesis\.test\.json"):
-        read_record(path, [text], RUN | training_in(tmp_path))
+        read_record(path, [text], RUN | read_training_digest(tmp_path))
 
 
 def test_scores_say_the_commit_of_the_last_attempt_of_an_older_version():
@@ -148,6 +148,6 @@ def test_scores_say_the_commit_of_the_last_attempt_of_an_older_version():
 
 @pytest.mark.parametrize("part", RUN)
 def test_a_model_that_does_not_say_all_of_its_run_is_refused(tmp_path, part):
-    saved = identity_keys({key: value for key, value in RUN.items() if key != part})
+    saved = model_identity({key: value for key, value in RUN.items() if key != part})
     with pytest.raises(UserError, match=rf"of another run \({part} None, here "):
         check_owner(tmp_path / "average.pt", saved, RUN)

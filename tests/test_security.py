@@ -13,7 +13,7 @@ import torch
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
-from synmask.pipeline.training.torch_files import damage, load
+from synmask.pipeline.training.torch_files import checkpoint_damage, load_checkpoint
 
 SOURCES = sorted((Path(__file__).parents[1] / "src/synmask").rglob("*.py"))
 FORBIDDEN = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.chmod", "os.umask"}
@@ -60,9 +60,9 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path, monkeypatch):
     with zipfile.ZipFile("good.pt") as good, zipfile.ZipFile("bad.pt", "w") as bad:
         for name in good.namelist():
             bad.writestr(name, pickle.dumps(Command(), 2) if name.endswith("data.pkl") else good.read(name))
-    assert damage(Path("bad.pt")) == "UnpicklingError"
+    assert checkpoint_damage(Path("bad.pt")) == "UnpicklingError"
     with pytest.raises(UserError, match="damaged checkpoint"):
-        load(Path("bad.pt"))
+        load_checkpoint(Path("bad.pt"))
     # fairseq's own reader, which a resumed training uses
     code = (
         "import synmask.pipeline.training.compat_fairseq, pickle, fairseq.checkpoint_utils as c\n"

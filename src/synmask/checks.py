@@ -11,7 +11,7 @@ from synmask.options import GuideOptions
 ANNOTATIONS = {"bpe_labels": (), "heads": (2,), "distances": (), "words": (4,)}  # a token's shape
 
 
-def readable(x: Tensor) -> bool:
+def has_values(x: Tensor) -> bool:
     """Whether the values of `x` can be looked at.
 
     Not on a GPU, where the host would have to wait, and not where there are none: while torch.compile or
@@ -19,10 +19,10 @@ def readable(x: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or type(x) is not Tensor:
         return False
-    return x.device.type == "cpu" and not transformed(x)
+    return x.device.type == "cpu" and not is_functorch(x)
 
 
-def transformed(*tensors: Tensor) -> bool:
+def is_functorch(*tensors: Tensor) -> bool:
     """Whether torch.func transforms (grad, vmap, …) run with one of the tensors."""
     if torch.compiler.is_compiling():
         return False
@@ -33,14 +33,16 @@ def check_states(x: Tensor, width: int) -> None:
     """Raise ValueError unless x is (B, n, width), n >= 1, of a floating type."""
     advice = "" if x.is_floating_point() else "; embed token ids first"
     if x.dim() != 3 or x.size(2) != width or x.size(1) < 1 or advice:
-        raise ValueError(f"x must be (B, n, {width}) with n >= 1, embeddings, not {_seen(x)}{advice}")
+        raise ValueError(f"x must be (B, n, {width}) with n >= 1, embeddings, not {_describe(x)}{advice}")
 
 
 def check_padding(padding: Tensor, tokens: torch.Size) -> None:
     """Raise ValueError unless padding is (B, n) = tokens, bool, with a real token in each row."""
     if padding.shape != tokens or padding.dtype != torch.bool:
-        raise ValueError(f"padding must be (B, n) = {(*tokens,)} bool, True at pads, not {_seen(padding)}")
-    if readable(padding) and (empty := padding.all(1)).any():
+        raise ValueError(
+            f"padding must be (B, n) = {(*tokens,)} bool, True at pads, not {_describe(padding)}"
+        )
+    if has_values(padding) and (empty := padding.all(1)).any():
         row = int(empty.int().argmax())
         advice = "True marks pads, so give ~mask for a mask of tokens"
         raise ValueError(f"padding has a row without a real token, row {row}: {advice}")
@@ -65,10 +67,10 @@ def check_annotation(name: str, value: Any, tokens: torch.Size) -> None:
     if not isinstance(value, Tensor):
         raise ValueError(f"{name} must be a tensor {expected}, not {type(value).__name__}")
     if name in ANNOTATIONS and (value.shape != expected or value.is_floating_point()):
-        raise ValueError(f"{name} must be {expected}, of integers, not {_seen(value)}")
-    if name == "bpe_labels" and readable(value) and len(wrong := value[(value < 0) | (value > 2)]):
+        raise ValueError(f"{name} must be {expected}, of integers, not {_describe(value)}")
+    if name == "bpe_labels" and has_values(value) and len(wrong := value[(value < 0) | (value > 2)]):
         raise ValueError(f"bpe_labels must be 0 (whole word), 2 (piece) or 1 (pad), not {int(wrong[0])}")
 
 
-def _seen(x: Tensor) -> str:
+def _describe(x: Tensor) -> str:
     return f"{(*x.shape,)} {str(x.dtype).removeprefix('torch.')}"

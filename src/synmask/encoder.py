@@ -98,7 +98,7 @@ class EncoderLayer(nn.Module):
         return self.final_layer_norm(x + self.dropout_module(self.fc2(hidden)))
 
 
-def encode(
+def encode_layers(
     layers: Sequence[EncoderLayer],
     guide: Guide | None,
     x: Tensor,
@@ -177,5 +177,5 @@ class GuidedEncoder(nn.Module):
         if self.guide is not None:
             check_annotations(annotations, self.guide.options, x.shape[:2])
         x = x.masked_fill(padding[:, :, None], 0)
-        states, prepared = encode(self.layers, self.guide, x, padding, annotations or {})
+        states, prepared = encode_layers(self.layers, self.guide, x, padding, annotations or {})
         return states.transpose(0, 1), prepared

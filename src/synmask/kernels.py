@@ -23,12 +23,12 @@ FLAGS = (
 )
 
 
-def checksum(source: Path) -> str:
+def source_checksum(source: Path) -> str:
     """A checksum of all that the bits of a kernel depend on: its text and the compiler's flags."""
     return sha256(source.read_bytes() + " ".join(FLAGS).encode()).hexdigest()
 
 
-def load(package: str, source: Path) -> ctypes.CDLL | None:
+def load_kernel(package: str, source: Path) -> ctypes.CDLL | None:
     """The library built of `source`, the kernel.cpp of `package`, whose operators are now registered.
 
     None if none was built of this source with these flags, for this PyTorch.
@@ -40,7 +40,7 @@ def load(package: str, source: Path) -> ctypes.CDLL | None:
         built_of = (ctypes.c_char * 64).in_dll(library, "source").value.decode()
     except (OSError, ValueError):  # of another PyTorch, of a version before
         built_of = None
-    if built_of == checksum(source):
+    if built_of == source_checksum(source):
         return library
     message = f"the C++ operators of {package} are out of date: build them anew with `make`"
     warnings.warn(message, stacklevel=2)

@@ -56,7 +56,7 @@ def test_what_is_here_need_not_be_reached(monkeypatch, tmp_path, capsys):
 
 def test_tokenisers_are_named_with_the_reason(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    findings = dict(doctor._tokenisers(load(read_all(project_files(ROOT))), ["aspec"]))
+    findings = dict(doctor._check_tokenisers(load(read_all(project_files(ROOT))), ["aspec"]))
     [(chinese, good), (japanese, todo)] = findings.items()
     assert (
         "corpora.aspec: tokeniser of zh: stanford (set in text.tokeniser; by default icu: no spaces"
@@ -69,7 +69,7 @@ def test_tokenisers_are_named_with_the_reason(monkeypatch):
 def test_what_is_licensed_is_named(tmp_path):
     def files(**mirrors):
         values = read_all(project_files(ROOT)) | {"mirrors": mirrors, "data_dir": str(tmp_path)}
-        return [line for line in doctor._files(load(values), ["aspec"]) if "mirrors" in line[1]]
+        return [line for line in doctor._check_files(load(values), ["aspec"]) if "mirrors" in line[1]]
 
     todo = "aspec is licensed and cannot be downloaded: get dev.txt, test.txt, train.txt, "
     assert files() == [("licensed data", todo + "then set `mirrors: {aspec: FOLDER}` in config.yaml")]
@@ -123,7 +123,7 @@ def test_requests_are_compared_with_the_nodes(monkeypatch, tmp_path):
         values = read_all(project_files(ROOT))
         resources = {"mem_mb": mem_mb, "gpus": gpus, "runtime": runtime}
         values["corpora"]["demo"]["resources"] |= resources
-        return dict(doctor._cluster(load(values), ["demo"], job=False))
+        return dict(doctor._check_cluster(load(values), ["demo"], job=False))
 
     good = ("SLURM's commands", "partition main", "partition gpu", "nodes for `corpora.demo.resources`")
     assert findings(3000) == dict.fromkeys(good, "")
@@ -152,7 +152,7 @@ def test_what_slurm_says_is_shown(monkeypatch, tmp_path):
     )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(slurm, "check_commands", lambda: None)
-    found = dict(doctor._cluster(load(read_all(project_files(ROOT))), [], job=True))
+    found = dict(doctor._check_cluster(load(read_all(project_files(ROOT))), [], job=True))
     assert found["partition gpu"] == "error: no such account; Sorry; change slurm.local.yaml"
     assert found["a node sees this folder"].startswith("exit code 1; ")
     command(tmp_path, "sbatch", "exec sleep 9")

@@ -103,8 +103,8 @@ def test_sets_that_are_given_stay_and_shared_sentences_are_counted():
     ("pairs", "words"), [(599, "based_on: demo "), (600, "based_on: multi30k-small "), (700, "bpe: ")]
 )
 def test_the_size_of_the_model_follows_the_number_of_pairs(pairs, words, monkeypatch):
-    monkeypatch.setattr(new_corpus, "TINY", 600)
-    monkeypatch.setattr(new_corpus, "SMALL", 700)
+    monkeypatch.setattr(new_corpus, "TINY_PAIRS", 600)
+    monkeypatch.setattr(new_corpus, "SMALL_PAIRS", 700)
     write([(f"{number}", f"{number}") for number in range(pairs)])
     write(PAIRS, "other")
     files = [f"{stem}.{side}" for stem in ("mine", "other", "other") for side in ("ar", "en")]

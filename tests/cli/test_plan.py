@@ -8,7 +8,7 @@ import pytest
 
 from small_models import count_parameters, fit, model_text, typed
 from synmask.pipeline.cli import plan
-from synmask.pipeline.cli.plan import RESUME, lines, parsing_lines, rows_of, text_lines
+from synmask.pipeline.cli.plan import RESUMED_VALUES, parsing_lines, plan_lines, rows_of, text_lines
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.training import checkpoints
@@ -103,7 +103,9 @@ def test_the_forecast_is_what_a_training_takes(
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     text = model_text()
     save_model(run / "average.pt", average(run, keep), corpus / "bin", text, typed(settings))
-    checkpoints.retire(checkpoints.trained(run), run / "average.pt", checkpoints.average_file(keep))
+    checkpoints.keep_final_only(
+        checkpoints.trained_folder(run), run / "average.pt", checkpoints.average_file(keep)
+    )
     kept = sum({path.stat().st_ino: path.stat().st_size for path in run.rglob("*.pt")}.values())
 
     def as_here(values):
@@ -120,7 +122,7 @@ def test_checkpoints_that_are_kept_take_their_space(tmp_path):
         values["corpora"]["demo"]["resources"]["keep_checkpoints"] = True
 
     row = rows_of(configuration(kept), ["demo"], tmp_path)[0]
-    assert row.kept == 4 * row.parameters * (1 + 3 + 2 * RESUME)
+    assert row.kept == 4 * row.parameters * (1 + 3 + 2 * RESUMED_VALUES)
 
 
 def test_done_and_hours_come_from_results(tmp_path):
@@ -130,7 +132,7 @@ def test_done_and_hours_come_from_results(tmp_path):
     (run / "train.json").write_text(json.dumps(summary))
     rows = {row.name.split("/")[2]: row for row in rows_of(configuration(), ["demo"], tmp_path)}
     assert (rows["grammar"].count, rows["grammar"].left, rows["grammar"].hours.gpu) == (2, 1, 1.0)
-    message = "\n".join(lines(list(rows.values()), results=tmp_path))
+    message = "\n".join(plan_lines(list(rows.values()), results=tmp_path))
     assert "trainings  6, 1 of them done" in message
     cells = {line.split()[0].split("/")[2]: line.split() for line in message.splitlines()[1:4]}
     assert cells["grammar"][1:6] == ["2", "1", "1.6", "M", "1.00"]
@@ -157,28 +159,28 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     assert rows[0].parameters == pytest.approx(first, rel=0.01)
     both = count_parameters(config.run_settings("demo", "de-en", "st-nmt"), *[merges] * 3)
     assert rows[1].parameters == pytest.approx(both, rel=0.25)
-    assert "trainings  4, 1 of them done" in "\n".join(lines(rows, results=tmp_path))
+    assert "trainings  4, 1 of them done" in "\n".join(plan_lines(rows, results=tmp_path))
 
 
 def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
     rows = rows_of(configuration(), ["demo"], tmp_path)
-    assert "WARNING" not in "\n".join(lines(rows, results=tmp_path))
+    assert "WARNING" not in "\n".join(plan_lines(rows, results=tmp_path))
     few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
-    message = list(lines(rows, results=tmp_path / "not there yet"))
+    message = list(plan_lines(rows, results=tmp_path / "not there yet"))
     assert any(line.startswith("WARNING") and line.endswith("not enough space") for line in message)
 
     def wide(values):
         values["corpora"]["demo"]["model"] |= {"embed_dim": 8192, "ffn_dim": 8192}
 
     rows = rows_of(configuration(wide), ["demo"], tmp_path)
-    message = "\n".join(lines(rows, results=tmp_path))
+    message = "\n".join(plan_lines(rows, results=tmp_path))
     needed = f"{rows[0].parameters * 16 / 1e9:.1f} GB"  # itself, its gradient and Adam's two moments
     assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in message
 
 
 def test_the_docs_state_the_disk_of_checkpoints():
-    resumed = 3 * RESUME  # of last.pt, previous.pt and one that is being written
+    resumed = 3 * RESUMED_VALUES  # of last.pt, previous.pt and one that is being written
     assert f"(`average` + {resumed})" in (ROOT / "docs/reliability.md").read_text()
 
 
@@ -202,7 +204,7 @@ def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     ]
     assert rows[0].name == "weights/roberta-demo"
     assert rows[0].hours.cpu == pytest.approx(120 / 3600)
-    message = "\n".join(lines(rows, results=tmp_path))
+    message = "\n".join(plan_lines(rows, results=tmp_path))
     assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in message
 
 
@@ -212,7 +214,7 @@ def test_fine_tunings_of_roberta_base_need_its_size(tmp_path):
     assert (row.name, row.count) == ("glue/rte", 10)
     assert row.parameters == pytest.approx(124.6e6, rel=0.01)
     needed = row.parameters * 4 * (10 + 12)  # each, and the checkpoints of one
-    disk = next(line for line in lines([row], results=tmp_path) if line.startswith("disk"))
+    disk = next(line for line in plan_lines([row], results=tmp_path) if line.startswith("disk"))
     assert f"{needed / 1e9:.1f} GB are needed for models still to come, " in disk
 
 
@@ -253,7 +255,7 @@ def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatc
     reasons = "100 of 100 training pairs are dropped: 100 of too different length"
     advice = "raise corpora.mine.text.max_ratio (null: no limit)"
     assert [*text_lines(config, ["mine"])] == [f"WARNING    mine/ja-en: in a sample {reasons}; {advice}"]
-    monkeypatch.setattr(plan, "SAMPLED", 40)
+    monkeypatch.setattr(plan, "SAMPLED_PAIRS", 40)
     assert [line.partition("sample ")[2][:9] for line in text_lines(config, ["mine"])] == ["40 of 40 "]
     assert [*text_lines(configuration(partial(own, max_ratio=9)), ["mine"])] == []
     assert [
@@ -262,6 +264,9 @@ def test_text_that_will_be_dropped_is_warned_of_by_a_sample(tmp_path, monkeypatc
 
 
 def test_a_sample_is_of_the_whole_text():
-    chosen = [int(source) for source, _ in plan.sample(((str(number), "") for number in range(10_000)), 100)]
+    chosen = [
+        int(source)
+        for source, _ in plan.reservoir_sample(((str(number), "") for number in range(10_000)), 100)
+    ]
     assert len({*chosen}) == 100
     assert 4000 < sum(chosen) / 100 < 6000

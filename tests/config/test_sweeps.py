@@ -8,7 +8,7 @@ import pytest
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flat
+from synmask.pipeline.files import flatten
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ def swept(systems, setting, *tried):
 def test_any_setting_of_a_training_can_be_swept(setting, tried):
     config = swept(["grammar"], setting, *tried)
     systems = config.experiments["demo"].systems
-    runs = [flat(config.run_settings("demo", "de-en", name).plain()) for name in systems]
+    runs = [flatten(config.run_settings("demo", "de-en", name).plain()) for name in systems]
     [key] = (key for key in runs[0] if len({str(run[key]) for run in runs}) > 1)
     assert key.endswith(setting)
 

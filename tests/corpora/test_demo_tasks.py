@@ -11,7 +11,7 @@ from demo_grammar.tasks import WEIGHTS, write_demo_task, write_text
 from synmask.pipeline.corpora.tasks import TASKS, Examples, read_task
 from synmask.pipeline.evaluation.score_tasks import bag_of_words
 from synmask.pipeline.evaluation.task_scores import majority
-from synmask.pipeline.syntax.pieces import find_words, read_parsed
+from synmask.pipeline.syntax.pieces import find_words, read_parsed_texts
 
 SIZES = {"train": 700, "dev": 300}
 
@@ -185,7 +185,7 @@ def test_the_files_have_the_rows_and_gold_parses_of_every_sentence_once(tmp_path
         examples = read_task(task, tmp_path / f"{part}.tsv.gz")
         found = [(*texts, label) for texts, label in zip(examples.texts, examples.labels, strict=True)]
         assert found == [row for name, row in expected if name == part]
-        parsed = list(read_parsed([tmp_path / part]))
+        parsed = list(read_parsed_texts([tmp_path / part]))
         assert [text for text, _ in parsed] == list(dict.fromkeys(text for row in found for text in row[:-1]))
         for text, (words, heads) in parsed:
             assert "".join(words) == text.replace(" ", "")

@@ -341,7 +341,7 @@ FETCH = """
 import sys
 from synmask.pipeline.cli import main
 from synmask.pipeline.corpora import download
-download.CHUNK = 30_000  # bytes that are written together
+download.CHUNK_BYTES = 30_000  # bytes that are written together
 main(["download", "--name", "toy", *sys.argv[1:]])
 """
 

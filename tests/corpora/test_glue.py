@@ -8,7 +8,7 @@ import pytest
 from synmask.pipeline.corpora.glue import LAYOUTS, write_part
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.tasks import GLUE, TASKS
+from synmask.pipeline.tasks import GLUE_TASKS, TASKS
 
 SENTENCES = ['He said "yes', "it 's fine . ", "don\u2019t\u2028stop", "a"]
 HEADERS = {  # tabs are written as |
@@ -60,7 +60,7 @@ def write_zip(path, task, files):
     return path
 
 
-@pytest.mark.parametrize("task", [task for task in GLUE if task != "mrpc"])
+@pytest.mark.parametrize("task", [task for task in GLUE_TASKS if task != "mrpc"])
 def test_every_task_from_its_archive(tmp_path, task):
     parts = {"train": None, "dev": None}
     if task == "mnli":
@@ -91,7 +91,7 @@ def test_mrpc_is_split_by_ids(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
-@pytest.mark.parametrize("task", GLUE)
+@pytest.mark.parametrize("task", GLUE_TASKS)
 def test_an_unpacked_folder_will_do(tmp_path, task, ending):
     text, expected = table(task)
     (tmp_path / f"train.tsv{ending}").write_bytes(gzip.compress(text.encode()) if ending else text.encode())
@@ -196,7 +196,7 @@ def made_table(task, header):
     return "\n".join(lines), ["\t".join(row) for row in texts]
 
 
-PLACES = [(task, "test") for task in GLUE if task != "mnli"]
+PLACES = [(task, "test") for task in GLUE_TASKS if task != "mnli"]
 PLACES += [("mnli", "test_matched"), ("mnli", "test_mismatched"), ("mnli", "ax")]
 
 

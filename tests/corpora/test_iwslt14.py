@@ -128,7 +128,7 @@ def test_train_and_valid_are_those_of_fairseqs_script(archive, tmp_path):
 
 def test_tags_of_a_training_file(tmp_path):
     (tmp_path / "t").write_text(tags("en"))
-    lines = list(iwslt14.training_lines(tmp_path / "t"))
+    lines = list(iwslt14.read_training_lines(tmp_path / "t"))
     assert lines[:5] == [
         "<speaker>Jane Doe 0</speaker>",
         "A <b>title</b> 0",

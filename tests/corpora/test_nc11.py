@@ -127,9 +127,9 @@ def test_a_segment_that_does_not_end(tmp_path):
 
 def test_the_language_is_told_the_same_way_each_time():
     lines = ["in Berlin", "Bank of England", "USA", "Die", "&quot;", ""]
-    first = [nc11.identify(line) for line in lines]
-    assert first == [nc11.identify(line) for line in reversed(lines)][::-1]
+    first = [nc11.identify_language(line) for line in lines]
+    assert first == [nc11.identify_language(line) for line in reversed(lines)][::-1]
     assert first[-2:] != [None, None]
-    assert nc11.identify(GERMAN) == "de"
-    assert nc11.identify(ENGLISH) == "en"
-    assert nc11.identify("") == nc11.identify("1 2 3") == ""
+    assert nc11.identify_language(GERMAN) == "de"
+    assert nc11.identify_language(ENGLISH) == "en"
+    assert nc11.identify_language("") == nc11.identify_language("1 2 3") == ""

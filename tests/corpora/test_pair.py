@@ -27,7 +27,7 @@ def write(tmp_path):
     """Write these raw files, and what `write_text` makes of them → its folder."""
 
     def made(threads=1, pairs=None, splits=SPLITS, settings=None, **changed):
-        languages.note.cache_clear()
+        languages.print_note.cache_clear()
         for name, lines in (RAW | changed).items():
             write_lines(tmp_path / f"{name}.gz", lines)
         names = ("train", "valid", "news", "talks")[: len(splits)]

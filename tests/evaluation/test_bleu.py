@@ -244,7 +244,7 @@ def test_tokenised_bleu_is_left_out_where_words_have_no_spaces(files):
 
 
 def test_a_language_that_sacrebleu_cannot_split_is_reported_once(capsys):
-    languages.note.cache_clear()
+    languages.print_note.cache_clear()
     for _ in range(2):
         bleu.bleu("sacrebleu", "tha")
     assert capsys.readouterr().err == (
@@ -257,7 +257,7 @@ def test_another_unicode_form_is_reported(tmp_path, capsys):
     (tmp_path / "nfc").write_text(plain, encoding="utf-8")
     (tmp_path / "nfd").write_text(normalize("NFD", plain), encoding="utf-8")
     for hypothesis, message in (("nfd", "2 lines have words in another Unicode form"), ("nfc", "")):
-        languages.note.cache_clear()
+        languages.print_note.cache_clear()
         bleu.read_texts(tmp_path / hypothesis, tmp_path / "nfc")
         err = capsys.readouterr().err
         assert message in err

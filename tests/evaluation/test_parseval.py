@@ -12,7 +12,7 @@ from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import counted_words, in_brackets, over_words, spans_of_distances
+from synmask.pipeline.syntax.tree import bracket_tree, counted_words, spans_of_distances, word_distances
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 
@@ -274,8 +274,8 @@ def test_trees_in_brackets_score_as_the_distances_that_make_them(random_sentence
     write_lines(tmp_path / "gold.mrg", map(str, trees))
     made, lines = [], []
     for tree, parse in zip(trees, parses, strict=True):
-        distances, words = over_words(parse.tokens, parse.distances)
-        lines.append(in_brackets(distances, words))
+        distances, words = word_distances(parse.tokens, parse.distances)
+        lines.append(bracket_tree(distances, words))
         made.append(Parse(tree.leaves(), distances, 0.0))
     write_lines(tmp_path / "labelled", lines)
     write_lines(tmp_path / "bare", (line.replace("(X ", "(") for line in lines))

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from synmask.guides.dependencies import restricted_softmax, within
+from synmask.guides.dependencies import restricted_softmax, within_edges
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
 def test_within_counts_edges_of_the_tree(batch, edges, most):
     words = batch(24, 15, 1, 3).annotations["words"]
-    found = within(words, most)
+    found = within_edges(words, most)
     for b, rows in enumerate(words.tolist()):
         far = edges(rows)
         expected = [[d is not None and d <= most for d in row] for row in far]

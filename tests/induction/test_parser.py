@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from synmask.induction.parser import GrammarParser
-from synmask.pipeline.cpu.modules import _sums, _sums_at_once, as_product
+from synmask.pipeline.cpu.modules import _fold_at_once, _fold_by_place, convolve_as_product
 
 D = 6
 
@@ -204,7 +204,7 @@ def test_the_convolution_as_one_product_is_torchs(kernel):
     torch.manual_seed(5)
     convolution = torch.nn.Conv1d(6, 5, kernel, padding="same", dtype=torch.float64)
     x, found = torch.randn(3, 7, 6, dtype=torch.float64, requires_grad=True), []
-    for result in (as_product(convolution, x), convolution(x.mT).mT):
+    for result in (convolve_as_product(convolution, x), convolution(x.mT).mT):
         gradients = torch.autograd.grad(result.sin().sum(), (x, *convolution.parameters()))
         found.append((result, *gradients))
     for ours, theirs in zip(*found, strict=True):
@@ -215,4 +215,4 @@ def test_the_convolution_as_one_product_is_torchs(kernel):
 def test_gradients_of_windows_are_the_same_on_processors_and_gpus(kernel):
     grad = torch.randn(2, 5, kernel * 3, dtype=torch.float64)
     shape = torch.Size((2, 5 + kernel - 1, 3))
-    assert torch.allclose(_sums(grad, shape, kernel), _sums_at_once(grad, shape, kernel))
+    assert torch.allclose(_fold_by_place(grad, shape, kernel), _fold_at_once(grad, shape, kernel))

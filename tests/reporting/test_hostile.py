@@ -19,8 +19,7 @@ from rich.cells import cell_len
 
 from synmask.pipeline import languages
 from synmask.pipeline.cli import main
-from synmask.pipeline.cli.plan import Row
-from synmask.pipeline.cli.plan import lines as plan_lines
+from synmask.pipeline.cli.plan import PlanRow, plan_lines
 from synmask.pipeline.display import text_table
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.guidance import Guidance
@@ -88,7 +87,7 @@ def bundled_fonts(monkeypatch):
     bundled = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
     monkeypatch.setattr(fontManager, "ttflist", bundled)
     figures._add_installed_fonts.cache_clear()
-    languages.note.cache_clear()
+    languages.print_note.cache_clear()
     yield
     figures._add_installed_fonts.cache_clear()
 
@@ -221,7 +220,7 @@ def test_tables_in_the_terminal_line_up(capsys, tmp_path):
     table = text_table(["", "F1"], [["苹果", "1.0"], ["e\u0301e\u0301", "10.00"], ["a\x1b[31m", "2"]])
     assert len(widths(table.splitlines())) == 1
     assert "\x1b" not in table
-    rows = [Row(name, 1, 0, Hours(1.0, 2.0), 10, 10, 10, 10) for name in ("中文语料 De→En", "base")]
+    rows = [PlanRow(name, 1, 0, Hours(1.0, 2.0), 10, 10, 10, 10) for name in ("中文语料 De→En", "base")]
     assert len(widths(next(plan_lines(rows)).splitlines())) == 1
     scores = {"induced": {"f1": 1.0}}
     labels = {"名词": {"f1": 1.0}, "N": {"f1": 1.0}}

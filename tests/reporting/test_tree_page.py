@@ -14,7 +14,7 @@ from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.reporting.tree_nodes import sentence_of
 from synmask.pipeline.reporting.tree_page import figure, page
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.treebank import Tree, flat_tree, read_trees, trees_of
+from synmask.pipeline.syntax.treebank import Tree, flat_tree, parse_trees, read_trees
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_right_constituents_and_split_words_are_marked(trees, parses):
 
 def test_a_sentence_without_words_is_left_out(trees, parses):
     """Of an empty line, or where the gold tree's parser failed."""
-    trees += [flat_tree([]), *trees_of(["(())"], "gold"), *trees_of(["(S (UH yes))"], "gold")]
+    trees += [flat_tree([]), *parse_trees(["(())"], "gold"), *parse_trees(["(S (UH yes))"], "gold")]
     parses += [Parse([], [], 0.0, [], [], []), parses[0], Parse(["yes"], [], 1.0, [0], [1.0], [[]])]
     text = page("Trees", trees, {"A": parses})
     heads = re.findall('<summary class="tree-text" dir="auto">(.*?)</summary>', text)
@@ -92,7 +92,7 @@ def test_the_numbers_are_those_of_the_table():
             start = rng.randrange(len(leaves) - 1)
             end = start + rng.randint(2, 3)
             leaves[start:end] = [f"(X {' '.join(leaves[start:end])})"]
-        trees += trees_of([f"(S {leaves[0]})"], "gold")
+        trees += parse_trees([f"(S {leaves[0]})"], "gold")
         tokens = " ".join(line).split()
         parses.append(Parse(tokens, [rng.randint(1, 6) for _ in tokens[1:]], 9))
     trees[7] = flat_tree(trees[7].leaves())
@@ -117,7 +117,7 @@ def test_the_numbers_are_those_of_the_table():
 
 def test_a_node_that_cuts_a_word_does_not_hide_the_constituent_over_it():
     """((a b@@) (c d)) is ((a bc) d) over words."""
-    (tree,) = trees_of(["(S (NP (D a) (N bc)) (V d))"], "gold")
+    (tree,) = parse_trees(["(S (NP (D a) (N bc)) (V d))"], "gold")
     parse = Parse(["a", "b@@", "c", "d"], [1, 3, 2], 4)
     sentence = sentence_of(tree, {"A": parse})
     assert sentence.heading("A", "{f1}") == "A (1 of 1 found, F1 100.0)"
@@ -319,7 +319,7 @@ def test_texts_of_a_long_sentence_are_legible_and_apart(open_page, tmp_path):
     heights, distances = [1.0] * 60, [rng.random() for _ in words[1:]]
     parents = [[[58, 0.44], [59, 0.28], [60, 0.28]], *([] for _ in words[1:])]
     parse = Parse(words, distances, 2, None, heights, parents)
-    (tmp_path / "page.html").write_text(page("Trees", [*trees_of(leaves, "gold")], {"A": [parse]}))
+    (tmp_path / "page.html").write_text(page("Trees", [*parse_trees(leaves, "gold")], {"A": [parse]}))
     script = """
       const seen = [];
       for (const share of document.querySelectorAll(".tree-share")) share.style.display = "inline";

@@ -14,7 +14,7 @@ from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.files import json_text, writing
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.record import checksums, names, record
+from synmask.pipeline.record import checksums, new_record, run_names
 from synmask.pipeline.reporting.contrasts import Contrast, compare_all, read_results
 from synmask.pipeline.reporting.results import read_counts
 from synmask.pipeline.reporting.training_runs import read_runs
@@ -35,7 +35,7 @@ def written(path: Path, text: str) -> Path:
 def with_record(path: Path, text: str, run: dict, training: str = "this") -> Path:
     """A file, and beside it the record of the step that wrote it."""
     beside = path.with_suffix(".json")
-    written(beside, json_text(record(beside, run, training, {path: text})))
+    written(beside, json_text(new_record(beside, run, training, {path: text})))
     return written(path, text)
 
 
@@ -132,7 +132,7 @@ def test_packed_trees_belong_to_the_record_of_their_text(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     Path("gold").write_text("(S (X a) (X (X b) (X c)))\n")
     trees, beside = Path("trees.jsonl.gz"), Path("trees.jsonl.json")
-    beside.write_text(json_text(record(beside, RUN, "this", {trees: TREE})))
+    beside.write_text(json_text(new_record(beside, RUN, "this", {trees: TREE})))
     call = ["parseval", "gold", str(trees), "--output", "o.json", "--counts", "c.json"]
     for text in (TREE.replace("2.0", "0.5"), TREE):
         with writing(trees) as handle:
@@ -258,4 +258,4 @@ def test_a_card_shows_no_part_of_another_run(tmp_path):
 
 
 def test_what_names_a_run():
-    assert names(RUN | {"settings": {}, "start": {}}) == RUN
+    assert run_names(RUN | {"settings": {}, "start": {}}) == RUN

@@ -23,7 +23,7 @@ def tune(weights):
     from synmask.pipeline.roberta.finetune import finetune
 
     def make(data, run, settings, seed=1, **overrides):
-        kwargs = {"data": data, "run": run, "settings": settings, "training": TrainingOptions(seed=seed)}
+        kwargs = {"data": data, "run": run, "settings": settings, "options": TrainingOptions(seed=seed)}
         finetune(valid="dev", **({"weights": weights} | kwargs | overrides))
 
     return make

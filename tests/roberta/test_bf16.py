@@ -7,7 +7,7 @@ from bf16_products import ProductsInBf16
 from synmask.pipeline.cpu import bf16
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.continued import ContrastiveRoberta
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.model import HEAD_NAME, GuidedRoberta
 from synmask.pipeline.roberta.sentences import task_loss
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
@@ -35,7 +35,7 @@ def test_no_product_of_a_fine_tuning_is_left_to_torch(small_roberta, demo_lines,
     guidance = Guidance(guide=name, options=GUIDES[name])
     model = GuidedRoberta.with_head(weights, SHAPE.settings(), guidance, outputs=3).train()
     model = model if autocast else model.bfloat16()
-    given = {"annotations": {"words": WORDS.expand(2, -1, -1)}, "classification_head_name": HEAD}
+    given = {"annotations": {"words": WORDS.expand(2, -1, -1)}, "classification_head_name": HEAD_NAME}
     with ProductsInBf16() as products, bf16.float32_products():
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             outputs, extra = model(TOKENS, masked=torch.tensor([1, 2, 7]), **given)

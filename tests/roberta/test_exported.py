@@ -19,8 +19,8 @@ from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.text.gpt2 import learn
-from synmask.pipeline.training.torch_files import save
+from synmask.pipeline.text.gpt2 import learn_byte_bpe
+from synmask.pipeline.training.torch_files import save_checkpoint
 
 TRAINING = {"total_updates": 9, "warmup_updates": 2, "max_tokens": 20, "lr": 1e-3}
 DOCS = Path(__file__).parents[2] / "docs/models.md"
@@ -45,7 +45,7 @@ def small(folder, layers=2, width=16):
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     folder = tmp_path_factory.mktemp("weights")
-    learn([sentence for pair in PAIRS for sentence in pair] * 2, 20, folder)
+    learn_byte_bpe([sentence for pair in PAIRS for sentence in pair] * 2, 20, folder)
     small(folder)
     return folder
 
@@ -61,7 +61,7 @@ def tuned(path, weights, task, **system):
     )
     for parameter in model.classification_heads.parameters():
         torch.nn.init.normal_(parameter)
-    save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
+    save_checkpoint(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
     return model
 
 
@@ -72,7 +72,7 @@ def export(model, weights, folder):
 
 def test_names_of_special_tokens_in_a_text_are_text(tmp_path):
     text = "<s> a<pad> </s><unk> <mask> <mask>> madeupword0001"
-    learn([text] * 3, 200, tmp_path / "weights")
+    learn_byte_bpe([text] * 3, 200, tmp_path / "weights")
     small(tmp_path / "weights")
     tuned(tmp_path / "best.pt", tmp_path / "weights", "cola")
     tokenizer = AutoTokenizer.from_pretrained(
@@ -124,7 +124,7 @@ def test_pairs_are_cut_as_the_exported_tokenizer_cuts_them(weights, tmp_path):
 def test_a_regression_trained_on_0_to_1_is_exported_with_its_own_scores(weights, tmp_path):
     model = tuned(tmp_path / "best.pt", weights, "sts-b")
     saved = torch.load(tmp_path / "best.pt", weights_only=True)
-    save(tmp_path / "best.pt", saved | {"unit": 5.0})
+    save_checkpoint(tmp_path / "best.pt", saved | {"unit": 5.0})
     folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
     read = AutoTokenizer.from_pretrained(folder)(*PAIRS[0], return_tensors="pt")
     with torch.no_grad():

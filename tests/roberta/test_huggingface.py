@@ -16,7 +16,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_json, read_lines, write_json, write_lines
 from synmask.pipeline.roberta.huggingface import convert_huggingface
 from synmask.pipeline.roberta.weights import load_weights
-from synmask.pipeline.text.gpt2 import encode, learn, read_encoder, read_merges
+from synmask.pipeline.text.gpt2 import encode_batch, learn_byte_bpe, read_encoder, read_merges
 
 TEXT = ["the dog chases the cats", "It's \"fine\", isn't it?", "  Straße\t中文 🙂 cécé ", ""]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -52,7 +52,7 @@ def make(folder, bpe, layout="mask last", **settings):
 @pytest.fixture(scope="module")
 def bpe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bpe")
-    learn(TEXT * 2, 20, folder)
+    learn_byte_bpe(TEXT * 2, 20, folder)
     return folder
 
 
@@ -111,7 +111,7 @@ def test_text_leads_to_the_same_rows(bpe, tmp_path, layout):
     dictionary = load_weights(tmp_path / "out").dictionary
     ids = vocabulary(bpe, layout)
     theirs = RobertaTokenizer(vocab=ids, merges=read_merges(bpe / "vocab.bpe"))
-    lines = encode(TEXT, tmp_path / "out")
+    lines = encode_batch(TEXT, tmp_path / "out")
     for line, numbers in zip(TEXT, lines, strict=True):
         rows = [dictionary.index(str(number)) for number in numbers]
         assert rows == theirs(line, add_special_tokens=False)["input_ids"]

@@ -26,21 +26,21 @@ from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.encode import encode_examples, join_sentences
-from synmask.pipeline.roberta.examples import Encoded, read_encoded, write_encoded
-from synmask.pipeline.roberta.finetune import FineTuning, model_outputs
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.examples import EncodedExamples, read_encoded, write_encoded
+from synmask.pipeline.roberta.finetune import FinetuningStage, model_outputs
+from synmask.pipeline.roberta.model import HEAD_NAME, GuidedRoberta
 from synmask.pipeline.roberta.predict import load_finetuned, predict
-from synmask.pipeline.roberta.pretrain import Pretraining, pretrain
+from synmask.pipeline.roberta.pretrain import PretrainingStage, pretrain
 from synmask.pipeline.roberta.pretraining_text import encode_text
 from synmask.pipeline.roberta.sentences import Sentences
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
-from synmask.pipeline.text.gpt2 import learn
+from synmask.pipeline.text.gpt2 import learn_byte_bpe
 from synmask.pipeline.training import torch_files
 from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
 from synmask.pipeline.training.stopping import Stop
-from synmask.pipeline.training.torch_files import save
+from synmask.pipeline.training.torch_files import save_checkpoint
 
 SHAPE = RobertaShape(layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
 TEXT = [
@@ -87,7 +87,7 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
     loaded = load_weights(weights)
     ours = GuidedRoberta.with_head(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
     stock = RobertaModel.build_model(arguments(0.2), Namespace(source_dictionary=loaded.dictionary))
-    stock.register_classification_head(HEAD, num_classes=3)
+    stock.register_classification_head(HEAD_NAME, num_classes=3)
     stock.load_state_dict(ours.state_dict(), strict=False)
     for layer in stock.encoder.sentence_encoder.layers:
         layer.can_use_fastpath = False  # fails in today's torch
@@ -101,7 +101,7 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
         getattr(model, mode)()
         torch.manual_seed(1)
         model.zero_grad()
-        outputs = model(tokens, features_only=True, classification_head_name=HEAD)[0]
+        outputs = model(tokens, features_only=True, classification_head_name=HEAD_NAME)[0]
         outputs.square().sum().backward()
         found.append((outputs, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
     assert torch.equal(found[0][0], found[1][0])
@@ -168,7 +168,7 @@ def test_a_guided_roberta_starts_near_the_plain_one(weights):
     for sentence, n in enumerate((18, 10)):
         excess = sums[sentence, :, :n].detach() - 1
         assert 0 < excess.min() <= excess.max() < 1.1 / n
-    outputs = guided(tokens, classification_head_name=HEAD)[0]
+    outputs = guided(tokens, classification_head_name=HEAD_NAME)[0]
     outputs.square().sum().backward()
     grads = {name: p.grad for name, p in encoder.guide.named_parameters()}
     assert grads["parser.distance_output.weight"].abs().max() > 0
@@ -219,7 +219,9 @@ def test_blanks_around_a_sentence_are_no_tokens(weights):
 
 
 def test_encoded_examples_survive_a_file_and_a_damaged_one_is_named(tmp_path):
-    encoded = Encoded(np.arange(7, dtype=np.int32), np.array([0, 3, 7]), np.array([1, 0], dtype=np.float32))
+    encoded = EncodedExamples(
+        np.arange(7, dtype=np.int32), np.array([0, 3, 7]), np.array([1, 0], dtype=np.float32)
+    )
     path = tmp_path / "train.npz"
     write_encoded(path, encoded)
     assert [read_encoded(path)[i].tolist() for i in range(2)] == [[0, 1, 2], [3, 4, 5, 6]]
@@ -231,7 +233,7 @@ def test_encoded_examples_survive_a_file_and_a_damaged_one_is_named(tmp_path):
 def test_masks_depend_on_seed_epoch_and_example_and_spare_the_marks(weights):
     dictionary = load_weights(weights).dictionary
     rows = batch(dictionary, [18] * 50)
-    encoded = Encoded(rows.flatten().numpy(), np.arange(51) * 18, np.zeros(50, dtype=np.float32))
+    encoded = EncodedExamples(rows.flatten().numpy(), np.arange(51) * 18, np.zeros(50, dtype=np.float32))
 
     def masked(seed, epoch):
         data = Sentences(encoded, dictionary, order=np.arange(50), mask_rate=0.3, seed=seed)
@@ -318,7 +320,7 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, m
     tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
     assert outcome(parts) == outcome(whole)
     kept = folder_of(parts) / "best.pt"
-    save(kept, torch.load(kept) | {"training": "of another seed"})
+    save_checkpoint(kept, torch.load(kept) | {"training": "of another seed"})
     with pytest.raises(
         UserError, match=r"/best\.pt: the model of another training; move it away, then rerun"
     ):
@@ -358,7 +360,7 @@ def test_scores_from_0_to_5_of_an_older_version_are_no_targets_and_its_models_st
     examples = Examples((("the dog .", "a cow ."),) * 2, ("0", "5"))
     old = encode_examples(examples, "sts-b", weights, 20)
     for part in ("train", "dev"):
-        write_encoded(tmp_path / f"{part}.npz", Encoded(old.tokens, old.starts, old.targets * 5))
+        write_encoded(tmp_path / f"{part}.npz", EncodedExamples(old.tokens, old.starts, old.targets * 5))
     with pytest.raises(
         UserError, match=r"train.npz: scores above 1, of an older version; encode the task again"
     ):
@@ -370,7 +372,7 @@ def test_scores_from_0_to_5_of_an_older_version_are_no_targets_and_its_models_st
     for name in [name for name in saved["model"] if "out_proj" in name and "head" in name]:
         saved["model"][name] *= saved["unit"]
     del saved["unit"]
-    save(tmp_path / "old.pt", saved)
+    save_checkpoint(tmp_path / "old.pt", saved)
     answers = []
     for model in (tmp_path / "run/best.pt", tmp_path / "old.pt"):
         predict(model=model, weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
@@ -384,8 +386,8 @@ def test_the_last_batch_of_an_epoch_is_whole(weights, tmp_path, examples, senten
     data = Examples((("the dog .",),) * examples, ("0", "1") * (examples // 2) + ("1",))
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_examples(data, "cola", weights, 20))
-    stage = FineTuning(settings(sentences=sentences), 1, tmp_path, weights, "dev")
-    batches = Batches(stage.examples("train"), stage.limits("train"), 1).in_order()
+    stage = FinetuningStage(settings(sentences=sentences), 1, tmp_path, weights, "dev")
+    batches = Batches(stage.dataset("train"), stage.batch_limits("train"), 1).in_order()
     assert [batch["nsentences"] for batch in batches] == sizes
 
 
@@ -407,7 +409,7 @@ def test_a_fine_tuning_that_always_gives_the_answer_for_the_best_f1_is_marked(we
         write_encoded(
             tmp_path / f"{part}.npz", encode_examples(Examples(pairs, tuple(labels)), "qqp", weights, 20)
         )
-    stage = FineTuning(settings(task="qqp"), 1, tmp_path, weights, "dev")
+    stage = FinetuningStage(settings(task="qqp"), 1, tmp_path, weights, "dev")
     assert stage.summary([{"f1": 40.0}])["diverged"] == "f1 40.00, the best constant answer has 40.00"
     assert stage.summary([{"f1": 40.0}, {"f1": 50.0}])["diverged"] is None
 
@@ -436,7 +438,7 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     one, two = TEXT[:2]
     (tmp_path / "text").write_text(f"\n{one}\n{two}\n\n \n{two}\n")
     (tmp_path / "more").write_text(f"{one}\n")
-    learn(TEXT, 20, tmp_path)
+    learn_byte_bpe(TEXT, 20, tmp_path)
     encode_text(
         train=[tmp_path / "text", tmp_path / "more"],
         valid=[tmp_path / "more"],
@@ -445,19 +447,19 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     )
     dictionary = read_dictionary(tmp_path / "dict.txt")
     sentences = read_binary(tmp_path / "ids/train", dictionary)
-    stage = Pretraining(PretrainingRun(), 1, tmp_path / "ids", tmp_path)
+    stage = PretrainingStage(PretrainingRun(), 1, tmp_path / "ids", tmp_path)
     mode = stage._task.cfg.sample_break_mode
     blocks = TokenBlockDataset(
         sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode=str(mode)
     )
-    pieces = gpt2.encode([one, two], tmp_path)
+    pieces = gpt2.encode_batch([one, two], tmp_path)
     first, second = ([*(dictionary.index(str(piece)) for piece in row), dictionary.eos()] for row in pieces)
     assert [block.tolist() for block in blocks] == [first + second, second, first]
 
 
 def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tune):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
-    learn(TEXT, 20, tmp_path)
+    learn_byte_bpe(TEXT, 20, tmp_path)
     encode_text(
         train=[tmp_path / "text"], valid=[tmp_path / "text"], weights=tmp_path, output=tmp_path / "ids"
     )
@@ -474,12 +476,12 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tu
         run=tmp_path / "run",
         weights=tmp_path,
         settings=PretrainingRun(model=model, training=training),
-        training=TrainingOptions(seed=1),
+        options=TrainingOptions(seed=1),
     )
     with open(tmp_path / "run/history.csv") as lines:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
     assert losses[-1] < 0.8 * losses[0]
-    assert torch_files.load(tmp_path / "model.pt")["args"].encoder_layers == 2
+    assert torch_files.load_checkpoint(tmp_path / "model.pt")["args"].encoder_layers == 2
     assert load_weights(tmp_path).shape == RobertaShape(
         layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=20
     )
@@ -505,7 +507,7 @@ def assert_as_fairseqs_trainer(stage, folder, scheduler):
 
 def test_fine_tuning_makes_the_updates_of_fairseqs_trainer(task, weights, tmp_path):
     system = GRAMMAR | {"mask_rate": 0.3, "mlm_weight": 0.4}
-    stage = FineTuning(settings(system, clip_norm=0.5, lr=0.01), 1, task, weights, "dev")
+    stage = FinetuningStage(settings(system, clip_norm=0.5, lr=0.01), 1, task, weights, "dev")
     assert_as_fairseqs_trainer(stage, tmp_path, polynomial_decay(stage.settings.training))
 
 
@@ -520,4 +522,4 @@ def test_pretraining_makes_the_updates_of_fairseqs_trainer(weights, tmp_path):
     run = PretrainingRun(model=model, training=training)
     scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=run.training.warmup_updates)
     scheduler._name = "inverse_sqrt"
-    assert_as_fairseqs_trainer(Pretraining(run, 1, tmp_path / "ids", weights), tmp_path, scheduler)
+    assert_as_fairseqs_trainer(PretrainingStage(run, 1, tmp_path / "ids", weights), tmp_path, scheduler)

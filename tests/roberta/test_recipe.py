@@ -18,7 +18,7 @@ from synmask.pipeline.corpora.glue import LAYOUTS, write_part
 from synmask.pipeline.roberta.encode import encode_task
 from synmask.pipeline.roberta.examples import read_encoded
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.text.gpt2 import learn
+from synmask.pipeline.text.gpt2 import learn_byte_bpe
 
 COLUMNS = {  # of the text or texts, and of the label, from 0: those of the recipe's script
     "cola": ((3,), 1),
@@ -75,7 +75,7 @@ def differences(task, part, folder, weights, temporary):
 
 def made(task, folder):
     """A folder with a task's development set; weights' vocabulary."""
-    learn(SENTENCES * 2, 30, folder / "weights")
+    learn_byte_bpe(SENTENCES * 2, 30, folder / "weights")
     texts, label = COLUMNS[task]
     lines = [HEADERS[task].replace("|", "\t")] if task in HEADERS else []
     for number, sentence in enumerate(SENTENCES):

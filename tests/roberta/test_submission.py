@@ -149,7 +149,7 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
             run=tmp_path / "run",
             weights=weights,
             settings=settings,
-            training=TrainingOptions(seed=1),
+            options=TrainingOptions(seed=1),
         )
     assert not (tmp_path / "run").exists()
 

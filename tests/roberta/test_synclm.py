@@ -40,13 +40,13 @@ def words():
 def test_each_token_has_a_head_and_a_span(words):
     heads = synclm.token_heads(words)
     assert heads.tolist() == TREE
-    found = synclm.spans(heads)
+    found = synclm.subtree_spans(heads)
     assert found[[1, 3, 6, 8, 11]].tolist() == [[1, 1], [1, 7], [4, 7], [1, 11], [10, 11]]
     assert found[[0, 12]].tolist() == [[0, 0], [12, 12]]
 
 
 def test_a_circle_of_words_that_share_a_token_ends():
-    assert synclm.spans(np.array([1, 2, 0, 2])).tolist() == [[0, 3], [0, 3], [0, 3], [3, 3]]
+    assert synclm.subtree_spans(np.array([1, 2, 0, 2])).tolist() == [[0, 3], [0, 3], [0, 3], [3, 3]]
 
 
 def below(head, heads):
@@ -244,7 +244,7 @@ def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp
             weights=weights,
             run=tmp_path / name,
             settings=run_settings(),
-            training=TrainingOptions(seed=1),
+            options=TrainingOptions(seed=1),
         )
     assert (tmp_path / "one/model.pt").read_bytes() == (tmp_path / "two/model.pt").read_bytes()
     with open(tmp_path / "one/history.csv") as lines:
@@ -270,7 +270,7 @@ def test_without_the_losses_it_is_a_masked_language_model(weights, data, tmp_pat
         weights=weights,
         run=tmp_path / "run",
         settings=run_settings(losses=[]),
-        training=TrainingOptions(seed=1),
+        options=TrainingOptions(seed=1),
     )
     with open(tmp_path / "run/history.csv") as lines:
         rows = list(csv.DictReader(lines))
@@ -295,7 +295,7 @@ def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
     settings = run_settings(losses=[]).plain()
     settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
     settings = ContinuedRun.model_validate(settings)
-    kwargs = {"settings": settings, "training": TrainingOptions(seed=1)}
+    kwargs = {"settings": settings, "options": TrainingOptions(seed=1)}
     continue_pretraining(data=data, weights=weights, run=tmp_path / "run", **kwargs)
     summary = json.loads((tmp_path / "run/train.json").read_text())
     assert "word frequencies alone have" in summary["diverged"]
@@ -310,7 +310,7 @@ def test_annotations_follow_their_sentences(weights, data):
         assert ((heads == -1) == ~inner).all()
         roots = np.flatnonzero(heads == np.arange(len(heads)))
         assert len(roots) == 1
-        assert synclm.spans(heads)[roots[0]].tolist() == [1, inner.sum()]
+        assert synclm.subtree_spans(heads)[roots[0]].tolist() == [1, inner.sum()]
 
 
 def test_what_cannot_be_is_one_line(weights, data, tmp_path):
@@ -319,7 +319,7 @@ def test_what_cannot_be_is_one_line(weights, data, tmp_path):
         UserError, match=r"train\.npz: a sentence has \d+ tokens, batch\.tokens is 10; give more"
     ):
         continue_pretraining(
-            data=data, weights=weights, run=tmp_path / "run", settings=small, training=TrainingOptions(seed=1)
+            data=data, weights=weights, run=tmp_path / "run", settings=small, options=TrainingOptions(seed=1)
         )
     for ending in ("text", "tokens", "trees", "heads"):
         (tmp_path / f"empty.{ending}").write_text("")

@@ -17,7 +17,7 @@ from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.guidance import GUIDES, Guidance, option_values, options_from
 from synmask.pipeline.roberta.encode import annotate_task, encode_examples
 from synmask.pipeline.roberta.examples import read_encoded, read_syntax, write_encoded
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.model import HEAD_NAME, GuidedRoberta
 from synmask.pipeline.roberta.predict import predict
 from synmask.pipeline.roberta.sentences import pad_words
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
@@ -159,7 +159,7 @@ def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
         outputs, _ = model(
             tokens,
             annotations=pad_words([found.part(table, i) for i in range(3)]),
-            classification_head_name=HEAD,
+            classification_head_name=HEAD_NAME,
         )
         outputs.sum().backward()
         assert outputs.isfinite().all()
@@ -191,7 +191,7 @@ def pad(found):
 def outputs(model, found, table):
     with torch.no_grad():
         read = pad_words([found.part(table, i) for i in range(len(found))])
-        return model.eval()(pad(found), annotations=read, classification_head_name=HEAD)[0]
+        return model.eval()(pad(found), annotations=read, classification_head_name=HEAD_NAME)[0]
 
 
 @pytest.mark.parametrize("chosen", SYSTEMS, ids=NAMES)

@@ -14,7 +14,7 @@ from torch import nn
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
-from synmask.pipeline.text.gpt2 import encode, learn
+from synmask.pipeline.text.gpt2 import encode_batch, learn_byte_bpe
 
 SHAPE = RobertaShape(layers=3, embed_dim=16, ffn_dim=24, heads=4, max_positions=30)
 TEXT = ["the dog chases the cats", "It's \"fine\", isn't it?", "  Straße\t中文 🙂 <mask> ", ""]
@@ -34,7 +34,7 @@ def stock(weights):
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vocabulary")
-    learn(TEXT * 2, 20, folder)
+    learn_byte_bpe(TEXT * 2, 20, folder)
     return folder
 
 
@@ -131,7 +131,7 @@ def test_stock_fairseq_reads_the_folder(original, folder):
     for layer in hub.model.encoder.sentence_encoder.layers:
         layer.can_use_fastpath = False
     assert_same(hub.model, original)
-    for line, ids in zip(TEXT[:2], encode(TEXT[:2], folder), strict=True):
+    for line, ids in zip(TEXT[:2], encode_batch(TEXT[:2], folder), strict=True):
         rows = [weights.dictionary.index(str(number)) for number in ids]
         assert hub.encode(line).tolist() == [0, *rows, 2]
         assert weights.dictionary.unk() not in rows
@@ -140,7 +140,7 @@ def test_stock_fairseq_reads_the_folder(original, folder):
 def test_ids_are_those_of_fairseqs_bpe(vocabulary):
     theirs = get_encoder(str(vocabulary / "encoder.json"), str(vocabulary / "vocab.bpe"))
     odd = [f"a{chr(code)}b {chr(code)} {chr(code)}{chr(code)}1 " for code in range(0x3100)]
-    assert encode(TEXT + odd, vocabulary) == [theirs.encode(line) for line in TEXT + odd]
+    assert encode_batch(TEXT + odd, vocabulary) == [theirs.encode(line) for line in TEXT + odd]
 
 
 def refused(action, *words, message):

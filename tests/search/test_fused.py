@@ -52,7 +52,7 @@ def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
     states, padding = torch.randn(n, sentences + 2, d) * 3, torch.zeros(sentences + 2, n, dtype=torch.bool)
     padding[1::2, n // 2 + 1 :] = True
     cross = CrossAttention(products, layer.encoder_attn, states, padding)
-    assert fused.fuses(products, layer, cross.memory)
+    assert fused.can_fuse(products, layer, cross.memory)
     both = LayerSteps(products, layer, cross), fused.FusedLayer(products, layer, cross.memory, cross.padding)
     paths = Paths.start(sentences + 2, states.device)
     for step in range(5):
@@ -95,7 +95,7 @@ def test_best(sentences, width, vocabulary, bias):
     never = torch.zeros(vocabulary, dtype=torch.bool)
     never[[1, 5]] = True
     expected = continuations.best_continuations([output(x)], score, 10, never)
-    found = fused.best_continuations(products, output, x, score, 10, never)
+    found = fused.fused_continuations(products, output, x, score, 10, never)
     torch.testing.assert_close(found[0], expected[0])
     real = expected[0] > -math.inf
     assert all(
@@ -105,10 +105,10 @@ def test_best(sentences, width, vocabulary, bias):
 
 def test_what_is_not_fused(monkeypatch, lanes):
     layer, memory = layer_of(32, 2, 40), torch.randn(3, 2, 64)
-    assert fused.fuses(Products(), layer, memory)
-    assert fused.fuses(Products("bf16"), layer, memory) == (CPU.pairs and lanes == 16)
-    assert not fused.fuses(Products(), layer, memory.double())
-    assert not fused.fuses(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
-    assert not fused.fuses(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel
+    assert fused.can_fuse(Products(), layer, memory)
+    assert fused.can_fuse(Products("bf16"), layer, memory) == (CPU.pairs and lanes == 16)
+    assert not fused.can_fuse(Products(), layer, memory.double())
+    assert not fused.can_fuse(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
+    assert not fused.can_fuse(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel
     monkeypatch.setattr(extension, "LANES", 0)
-    assert not fused.fuses(Products(), layer, memory)
+    assert not fused.can_fuse(Products(), layer, memory)

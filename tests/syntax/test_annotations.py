@@ -12,7 +12,7 @@ import pytest
 from synmask.pipeline.disk import PatientFile
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
-from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file, read_mapped
+from synmask.pipeline.syntax.annotations import Annotations, annotate_file, annotate_sentence, open_memmap
 from synmask.pipeline.syntax.tree import tree_distances
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 
@@ -104,12 +104,12 @@ def test_annotations_agree_with_the_rules():
         ]
         heads = [draw.randint(0, m) for _ in range(m)]
         tree = random_tree(draw, m)
-        found = annotate(tokens, heads, tree)
+        found = annotate_sentence(tokens, heads, tree)
         assert found.dtype == np.int16
         assert found.tolist() == literal_annotation(tokens, heads, tree)
-        assert (annotate(tokens, None, tree)[:, :2] == -1).all()
-        assert (annotate(tokens, heads, None)[:, 2] == -1).all()
-    assert annotate([], [], None).tolist() == [[0, 0, -1]]
+        assert (annotate_sentence(tokens, None, tree)[:, :2] == -1).all()
+        assert (annotate_sentence(tokens, heads, None)[:, 2] == -1).all()
+    assert annotate_sentence([], [], None).tolist() == [[0, 0, -1]]
 
 
 BPE = ["Der Hu@@ nd bellt", "&apos;s re@@ gnet", "Hallo", "Na ja"]
@@ -157,7 +157,7 @@ def test_a_read_that_would_block_is_no_damage(tmp_path, monkeypatch):
         return None if next(calls) % 2 == 0 else os.readv(file.fileno(), [memoryview(buffer)[:7]])
 
     monkeypatch.setattr(PatientFile, "readinto", lambda file, buffer: file._wait(partial(read, file), buffer))
-    assert read_mapped(tmp_path / "a.npy", "").shape == (sum(len(line.split()) + 1 for line in BPE), 3)
+    assert open_memmap(tmp_path / "a.npy", "").shape == (sum(len(line.split()) + 1 for line in BPE), 3)
     assert next(calls) > 2
 
 

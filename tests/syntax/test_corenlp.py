@@ -11,7 +11,7 @@ from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.syntax import corenlp
 from synmask.pipeline.syntax.corenlp import parse_file, parser_words
-from synmask.pipeline.syntax.jvm import answers
+from synmask.pipeline.syntax.jvm import parser_answers
 from synmask.pipeline.syntax.treebank import read_trees
 
 # Answers every sentence with a right-branching tree whose tags are the words it was asked for.
@@ -225,7 +225,7 @@ def test_a_full_disk_names_the_file(run, full_disk):
     assert machine_fault(error.value) == f"{run.folder}/out.partial: File too large"
     with pytest.raises(OSError, match="too large") as error:
         next(
-            answers(
+            parser_answers(
                 {1: ["Hund"] * 50_000},
                 "name",
                 ParserModels(tagger="tagger", parser="parser"),

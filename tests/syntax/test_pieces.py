@@ -6,14 +6,20 @@ import pytest
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
-from synmask.pipeline.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parsed
+from synmask.pipeline.syntax.pieces import (
+    ParsedText,
+    annotate_pieces,
+    find_words,
+    is_punctuation,
+    read_parsed_texts,
+)
 
 
 def table(pieces, words, heads):
-    """The annotation of pieces that are written out (or bytes), and how many words `annotate` lost."""
+    """The annotation of pieces that are written out (or bytes), and how many words `annotate_pieces` lost."""
     text = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces).decode()
     sizes = [len(piece if isinstance(piece, bytes) else piece.encode()) for piece in pieces]
-    found, lost = annotate(text, sizes, Parsed(words, heads))
+    found, lost = annotate_pieces(text, sizes, ParsedText(words, heads))
     return found.tolist(), lost
 
 
@@ -70,9 +76,12 @@ def test_a_lost_word_does_not_send_others_far_away():
 
 
 def test_pieces_that_were_cut_off_and_sentences_without_a_parse():
-    assert annotate("a b c", [1, 2], Parsed(["a", "b", "c"], [3, 1, 0]))[0].tolist() == [[0, 0, 0], [1, 0, 0]]
-    assert annotate("a b", [1, 2], None)[0].tolist() == [[-1, -1, 0]] * 2
-    assert annotate("", [], Parsed([], []))[0].shape == (0, 3)
+    assert annotate_pieces("a b c", [1, 2], ParsedText(["a", "b", "c"], [3, 1, 0]))[0].tolist() == [
+        [0, 0, 0],
+        [1, 0, 0],
+    ]
+    assert annotate_pieces("a b", [1, 2], None)[0].tolist() == [[-1, -1, 0]] * 2
+    assert annotate_pieces("", [], ParsedText([], []))[0].shape == (0, 3)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -93,7 +102,7 @@ def test_against_a_search_through_every_byte(seed):
     while left:
         sizes.append(rng.randint(1, min(4, left)))
         left -= sizes[-1]
-    found, lost = annotate(text, sizes, Parsed(words, heads))
+    found, lost = annotate_pieces(text, sizes, ParsedText(words, heads))
     assert lost == 0
     owners, place = [], 0
     for size in sizes:
@@ -120,8 +129,8 @@ def test_against_a_search_through_every_byte(seed):
 
 
 def test_punctuation():
-    assert all(map(punctuation, [".", "``", "$", "...", "—", "“", "<"]))
-    assert not any(map(punctuation, ["a.", "3", "'s", "👍", "€"]))
+    assert all(map(is_punctuation, [".", "``", "$", "...", "—", "“", "<"]))
+    assert not any(map(is_punctuation, ["a.", "3", "'s", "👍", "€"]))
 
 
 def test_parses_are_read_and_flat_ones_are_none(tmp_path):
@@ -133,9 +142,9 @@ def test_parses_are_read_and_flat_ones_are_none(tmp_path):
     }
     for ending, column in lines.items():
         write_lines(tmp_path / f"1.{ending}", column)
-    found = dict(read_parsed([tmp_path / "1"]))
+    found = dict(read_parsed_texts([tmp_path / "1"]))
     assert found == {
-        "He isn't &amp; so.": Parsed(["He", "isn", "'t", "&amp;", "so", "."], [5, 5, 2, 5, 0, 5]),
+        "He isn't &amp; so.": ParsedText(["He", "isn", "'t", "&amp;", "so", "."], [5, 5, 2, 5, 0, 5]),
         "x y": None,
         "": None,
     }
@@ -144,4 +153,4 @@ def test_parses_are_read_and_flat_ones_are_none(tmp_path):
         with pytest.raises(
             UserError, match="1: text, tokens, trees and heads do not fit; parse the text again"
         ):
-            list(read_parsed([tmp_path / "1"]))
+            list(read_parsed_texts([tmp_path / "1"]))

@@ -8,7 +8,7 @@ import pytest
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.templates import frontier, template
+from synmask.pipeline.syntax.templates import cut_template, frontier
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 from synmask.pipeline.training.templates import write_templates
 
@@ -84,8 +84,8 @@ def test_cuts_agree_with_literal_pruning():
 def test_words_stand_as_their_sub_words_and_labels_in_brackets(tmp_path):
     tokens = ["There", "are", "s@@", "ome", "people", "run@@", "n@@", "ing", "."]
     tree = tree_of(RUNNING, tmp_path)
-    assert template(tokens, tree, 0.0, 5, 6) == ["There", "are", "[DT]", "[NNS]", "[VBG]", "."]
-    assert template(tokens, tree, 0.0, 6, 6) == tokens
+    assert cut_template(tokens, tree, 0.0, 5, 6) == ["There", "are", "[DT]", "[NNS]", "[VBG]", "."]
+    assert cut_template(tokens, tree, 0.0, 6, 6) == tokens
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_depth_follows_the_number_of_words(ratio, least, most, depth, tmp_pa
     tree = tree_of(RUNNING, tmp_path)  # of 6 words
     words = tree.leaves()
     shown = [part if isinstance(part, str) else words[part] for part in literal(tree, depth)]
-    assert [symbol.strip("[]") for symbol in template(words, tree, ratio, least, most)] == shown
+    assert [symbol.strip("[]") for symbol in cut_template(words, tree, ratio, least, most)] == shown
 
 
 @pytest.fixture

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from synmask.pipeline.syntax.tree import (
     balanced,
+    bracket_tree,
+    count_ties,
     counted_words,
-    counts,
-    in_brackets,
+    counts_as_word,
     left_branching,
-    over_words,
     right_branching,
     slots_of,
     spans_of_distances,
     spans_of_forest,
-    ties,
+    word_distances,
     word_heads,
     word_starts,
 )
@@ -65,7 +65,7 @@ def test_spans_refuse_what_is_not_a_row_of_numbers(bad):
 def test_long_sentences_of_any_shape_need_no_recursion():
     for distances in (right_branching(20_000), left_branching(20_000), balanced(20_000)):
         assert len(span_set(distances)) == 19_999
-        assert in_brackets(distances, ["w"] * 20_000).count("(") == 39_999
+        assert bracket_tree(distances, ["w"] * 20_000).count("(") == 39_999
 
 
 @given(st.lists(distances_lists, min_size=1, max_size=6))
@@ -82,7 +82,7 @@ def test_a_forest_is_its_trees_end_to_end(forest):
     [([], 0), ([1], 0), ([2, 1, 2], 1), ([1, 1, 1], 2), ([1, 2, 1], 0), ([1, 2, 1, 1], 1), ([np.inf] * 2, 1)],
 )
 def test_ties_are_the_splits_that_a_rule_decides(distances, expected):
-    assert ties(slots_of([distances])) == expected
+    assert count_ties(slots_of([distances])) == expected
 
 
 def test_words_begin_after_whole_words():
@@ -105,7 +105,7 @@ def test_heads_of_words_by_hand():
 
 def test_baselines_by_hand():
     def brackets(distances):
-        return in_brackets(distances, list("abcdef"[: len(distances) + 1])).replace("(X ", "(")
+        return bracket_tree(distances, list("abcdef"[: len(distances) + 1])).replace("(X ", "(")
 
     assert brackets(right_branching(4)) == "((a) ((b) ((c) (d))))"
     assert brackets(left_branching(4)) == "((((a) (b)) (c)) (d))"
@@ -142,7 +142,7 @@ def test_baselines_by_hand():
     ],
 )  # fmt: skip
 def test_words_count_by_their_tag_or_if_it_is_not_known_by_their_characters(word, tag, expected):
-    assert counts(word, tag) is expected
+    assert counts_as_word(word, tag) is expected
 
 
 def test_punctuation_does_not_count(tmp_path):
@@ -157,7 +157,7 @@ def test_punctuation_does_not_count(tmp_path):
 def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
     path = tmp_path_factory.mktemp("trees") / "tree.mrg"
     words = ["(", ")", *map(str, distances)][: len(distances) + 1]
-    path.write_text(in_brackets(distances, words))
+    path.write_text(bracket_tree(distances, words))
     (tree,) = read_trees(path)
     assert isinstance(tree, Tree)
     assert tree.leaves() == words
@@ -166,8 +166,8 @@ def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
 
 def test_distances_inside_words_and_escapes_are_dropped():
     tokens = ["un@@", "glaub@@", "lich", "&apos;s", "&amp;nbsp;", "&nbsp;", "?x=1&timestamp=5", "x@@"]
-    distances, words = over_words(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    distances, words = word_distances(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     assert words == ["unglaublich", "'s", "&nbsp;", "&nbsp;", "?x=1&timestamp=5", "x@@"]
     assert distances == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert over_words([], []) == ([], [])
-    assert in_brackets([], []) == "(FLAT)"
+    assert word_distances([], []) == ([], [])
+    assert bracket_tree([], []) == "(FLAT)"

@@ -4,7 +4,14 @@ from unicodedata import normalize
 import pytest
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.syntax.treebank import UNPARSED, Tree, flat_tree, read_trees, trees_of, unlike
+from synmask.pipeline.syntax.treebank import (
+    UNPARSED,
+    Tree,
+    flat_tree,
+    parse_trees,
+    read_trees,
+    word_difference,
+)
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
 
@@ -199,8 +206,8 @@ def test_faulty_folders_are_named(treebank):
 
 
 def test_another_unicode_form_of_a_word_is_reported():
-    (tree,) = trees_of(["(S (A Tür) (B zu))"], "gold")
-    assert unlike([normalize("NFD", "Tür"), "zu"], tree).endswith(
+    (tree,) = parse_trees(["(S (A Tür) (B zu))"], "gold")
+    assert word_difference([normalize("NFD", "Tür"), "zu"], tree).endswith(
         ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
     )
-    assert unlike(["Tor", "zu"], tree) == 'word 1 is "Tor", not "Tür"'
+    assert word_difference(["Tor", "zu"], tree) == 'word 1 is "Tor", not "Tür"'

@@ -13,7 +13,7 @@ from subword_nmt.learn_bpe import learn_bpe
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import parallel
-from synmask.pipeline.text.bpe import apply_file, learn
+from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
 from synmask.pipeline.text.detokenise import join_subwords
 
 
@@ -33,7 +33,7 @@ def texts(tmp_path_factory):
 @pytest.fixture
 def codes(texts, tmp_path):
     """A file of 150 merges of both texts."""
-    write_lines(tmp_path / "codes", learn(texts, 150)[0])
+    write_lines(tmp_path / "codes", learn_joint_bpe(texts, 150)[0])
     return tmp_path / "codes"
 
 
@@ -46,14 +46,14 @@ def library_codes(texts, merges):
 
 
 def test_learn_equals_the_library(texts, capfd):
-    codes, _ = learn(texts, 150)
+    codes, _ = learn_joint_bpe(texts, 150)
     assert "\n".join([*codes, ""]) == library_codes(texts, 150)
     assert capfd.readouterr() == ("", "")
-    assert learn(texts[::-1], 150)[0] == codes
+    assert learn_joint_bpe(texts[::-1], 150)[0] == codes
 
 
 def test_vocabularies_equal_the_library(texts, tmp_path, codes):
-    for text, vocabulary in zip(texts, learn(texts, 150)[1], strict=True):
+    for text, vocabulary in zip(texts, learn_joint_bpe(texts, 150)[1], strict=True):
         apply_file(input=text, output=tmp_path / "split", codes=codes)
         expected = Counter((tmp_path / "split").read_text().replace("\n", " ").split(" "))
         del expected[""]
@@ -63,7 +63,7 @@ def test_vocabularies_equal_the_library(texts, tmp_path, codes):
 
 
 def test_learn_stops_when_no_pair_occurs_twice(texts, capsys):
-    codes, _ = learn(texts, 100_000)
+    codes, _ = learn_joint_bpe(texts, 100_000)
     count = len(codes) - 1
     assert count < 100_000
     assert "\n".join([*codes, ""]) == library_codes(texts, 100_000)
@@ -73,7 +73,7 @@ def test_learn_stops_when_no_pair_occurs_twice(texts, capsys):
 
 
 def test_learn_is_the_same_in_every_process(texts):
-    program = "import sys; from synmask.pipeline.text.bpe import learn; print(learn(sys.argv[1:], 100))"
+    program = "import sys; from synmask.pipeline.text.bpe import learn_joint_bpe; print(learn_joint_bpe(sys.argv[1:], 100))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program, *texts],
@@ -90,14 +90,14 @@ def test_learn_is_the_same_in_every_process(texts):
 def test_nothing_to_learn(tmp_path, lines):
     write_lines(tmp_path / "in", lines)
     with pytest.raises(UserError, match="in: no BPE merge to learn") as error:
-        learn([tmp_path / "in"], 10)
+        learn_joint_bpe([tmp_path / "in"], 10)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("threshold", [None, 30])
 def test_apply_equals_the_library(texts, tmp_path, codes, monkeypatch, threads, threshold):
-    monkeypatch.setattr(parallel, "CHUNK", 50)
+    monkeypatch.setattr(parallel, "CHUNK_LINES", 50)
     options = {}
     vocabulary = None
     if threshold:

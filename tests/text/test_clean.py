@@ -84,7 +84,7 @@ def test_few_dropped_pairs_are_no_note(capsys, few):
 
 
 def test_a_tenth_of_dropped_pairs_is_a_note(capsys):
-    languages.note.cache_clear()
+    languages.print_note.cache_clear()
     cleaning.check_dropped("mine", FATES | {"kept": 900, "too_short": 10, "ratio": 90})
     assert capsys.readouterr().err == (
         "note: mine: 100 of 1,000 training pairs are dropped: 10 too short, 90 of too different length; "

@@ -9,13 +9,13 @@ import threading
 import pytest
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.text.lines import answer, as_they_come
+from synmask.pipeline.text.lines import answer_lines, available_lines
 
 ECHO = """
 import sys
 from pathlib import Path
-from synmask.pipeline.text.lines import answer
-answer(lambda lines, first: (f"{n} {line}" for n, line in enumerate(lines, first)),
+from synmask.pipeline.text.lines import answer_lines
+answer_lines(lambda lines, first: (f"{n} {line}" for n, line in enumerate(lines, first)),
        input=None, output=None, most=3, prompt="de>")
 """
 
@@ -26,17 +26,17 @@ def numbered(lines, first):
 
 
 def test_lines_come_at_once_and_in_order():
-    assert [*as_they_come([], 2)] == []
-    groups = [*as_they_come(map(str, range(100)), 7)]
+    assert [*available_lines([], 2)] == []
+    groups = [*available_lines(map(str, range(100)), 7)]
     assert [int(line) for group in groups for line in group] == [*range(100)]
     assert max(map(len, groups)) <= 7
     assert min(map(len, groups)) > 0
-    assert [*as_they_come("abc", None)] == [["a", "b", "c"]]
+    assert [*available_lines("abc", None)] == [["a", "b", "c"]]
 
 
 def test_a_line_does_not_wait_for_the_next():
     source = queue.Queue()
-    groups = as_they_come(iter(source.get, None), 50)
+    groups = available_lines(iter(source.get, None), 50)
     for line in ("a", "b"):
         source.put(line)
         assert next(groups) == [line]
@@ -54,7 +54,7 @@ def test_lines_that_are_there_come_together():
         there.set()
         yield from "ef"
 
-    groups = as_they_come(lines(), 4)
+    groups = available_lines(lines(), 4)
     assert next(groups) == ["a"]
     go.set()
     there.wait()
@@ -70,14 +70,14 @@ def test_what_stops_the_lines_stops_the_groups_after_those_before():
 
     seen = []
     with pytest.raises(UserError, match="line 2: no"):
-        seen.extend(as_they_come(lines(), 1))
+        seen.extend(available_lines(lines(), 1))
     assert seen == [["a"]]
 
 
 @pytest.mark.parametrize("most", [1, 3, None])
 def test_a_file_is_answered_line_by_line(tmp_path, most):
     (tmp_path / "in").write_text("a\n\nb\nc\nd")
-    answer(numbered, input=tmp_path / "in", output=tmp_path / "out", most=most, prompt="")
+    answer_lines(numbered, input=tmp_path / "in", output=tmp_path / "out", most=most, prompt="")
     assert (tmp_path / "out").read_text() == "1 a\n2 \n3 b\n4 c\n5 d\n"
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_file_is_found_before_anything_is_answered(tmp_path):
         (tmp_path / "gone", "gone: no such file"),
     ):
         with pytest.raises(UserError, match=message):
-            answer(lambda *_: 1 / 0, input=path, output=tmp_path / "out", most=2, prompt="")
+            answer_lines(lambda *_: 1 / 0, input=path, output=tmp_path / "out", most=2, prompt="")
     assert not (tmp_path / "out").exists()
 
 
@@ -100,7 +100,7 @@ def test_an_answer_that_fails_leaves_no_file(tmp_path):
         raise UserError("no")
 
     with pytest.raises(UserError, match="no"):
-        answer(failing, input=tmp_path / "in", output=tmp_path / "out", most=1, prompt="")
+        answer_lines(failing, input=tmp_path / "in", output=tmp_path / "out", most=1, prompt="")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 

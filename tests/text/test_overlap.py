@@ -8,7 +8,7 @@ def overlap_of(train, **held):
         overlap.hold(split, pairs)
     for pair in train:
         overlap.passing(*pair)
-    languages.note.cache_clear()
+    languages.print_note.cache_clear()
     overlap.note("mine de-en")
     return overlap.counts()
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_all_lines, write_lines
-from synmask.pipeline.syntax.tree import over_words
-from synmask.pipeline.text.bpe import Splitter, apply_file, learn
+from synmask.pipeline.syntax.tree import word_distances
+from synmask.pipeline.text.bpe import BpeSplitter, apply_file, learn_joint_bpe
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.text.reserved import reserved_fault
-from synmask.pipeline.training.binarise import binarise, encode
+from synmask.pipeline.training.binarise import binarise, encode_line
 from synmask.pipeline.translation.inputs import encode_lines
 
 NAMES = ["<s>", "<pad>", "</s>", "<unk>", "madeupword0000", "@@", "a@@", "x@@@@"]
@@ -28,14 +28,14 @@ def codes(tmp_path_factory):
     """Merges of a text in which each name occurs so often that it becomes one sub-word."""
     folder = tmp_path_factory.mktemp("reserved")
     write_lines(folder / "text", LINES)
-    codes, [vocabulary] = learn([folder / "text"], 500)
+    codes, [vocabulary] = learn_joint_bpe([folder / "text"], 500)
     write_all_lines({folder / "codes": codes, folder / "vocabulary": vocabulary})
     return folder / "codes"
 
 
 @pytest.fixture(scope="module")
 def splitter(codes):
-    return Splitter(codes.read_text())
+    return BpeSplitter(codes.read_text())
 
 
 @given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join), max_size=6))
@@ -44,7 +44,7 @@ def test_no_word_is_lost_or_misread(splitter, words):
     assert reserved_fault(pieces) is None
     assert join_subwords(" ".join(pieces)) == " ".join(words)
     distances = [0.0] * (len(pieces) - 1)
-    assert not words or len(over_words(pieces, distances)[1]) == len(words)
+    assert not words or len(word_distances(pieces, distances)[1]) == len(words)
 
 
 def test_examples(splitter):
@@ -64,7 +64,7 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
     binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     dictionary = Dictionary.load(str(tmp_path / "bin/dict.de.txt"))
     for line, pieces in zip(LINES, read_lines(tmp_path / "train.de"), strict=True):
-        ids = encode(pieces, dictionary)
+        ids = encode_line(pieces, dictionary)
         assert ids[:-1].min() >= dictionary.nspecial
         assert join_subwords(dictionary.string(ids)) == line
 

@@ -13,7 +13,7 @@ needs_juman = pytest.mark.skipif(shutil.which("juman") is None, reason="needs Ju
 
 @needs_juman
 def test_juman_splits_words_and_keeps_lines(monkeypatch):
-    monkeypatch.setattr(segment, "CHUNK", 2)
+    monkeypatch.setattr(segment, "JUMAN_LINES", 2)
     lines = ["吾輩は猫である。", "", "EOS", "@ |x| # \\ *", "全角　空白と abc 1,234.5"] * 3
     expected = ["吾輩 は 猫 である 。", "", "EOS", "@ ｜x｜ # \\ *", "全 角 空白 と abc 1,234.5"] * 3
     assert list(tokenise(lines, "ja", tokeniser="juman", threads=3)) == expected
@@ -77,20 +77,20 @@ def test_corenlp_after_moses(corenlp_jars):
 def test_java_faults_are_one_line(program, tmp_path, monkeypatch):
     jar = tmp_path / "some.jar"
     assert "PTBTokenizer: the jars: no such file; give CoreNLP's jars with --jars" in refused(
-        segment.penn(["a"], [])
+        segment.penn_tokens(["a"], [])
     )
-    assert "some.jar: no such file" in refused(segment.penn(["a"], [jar]))
+    assert "some.jar: no such file" in refused(segment.penn_tokens(["a"], [jar]))
     jar.write_text("not a jar")
-    output = refused(segment.penn(["a", "", "b"], [jar]))
+    output = refused(segment.penn_tokens(["a", "", "b"], [jar]))
     assert "PTBTokenizer: stopped with code 1 after 0 of 2 lines: Error" in output
     program("java", "echo one; echo java.lang.OutOfMemoryError: heap >&2")
     assert "after 1 of 2 lines: java.lang.OutOfMemoryError: heap" in refused(
         segment.stanford(["a", "b"], [jar])
     )
     program("java", "echo one; echo two; echo three")
-    assert "after 3 of 2 lines" in refused(segment.penn(["a", "b"], [jar]))
+    assert "after 3 of 2 lines" in refused(segment.penn_tokens(["a", "b"], [jar]))
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "PTBTokenizer: no Java; install one" in refused(segment.penn(["a"], [jar]))
+    assert "PTBTokenizer: no Java; install one" in refused(segment.penn_tokens(["a"], [jar]))
 
 
 def test_signs_with_a_meaning_become_full_width_after_segmenting(program, tmp_path):
@@ -122,5 +122,5 @@ def test_a_full_disk_names_the_file(tmp_path, full_disk):
     (tmp_path / "some.jar").touch()
     full_disk()
     with pytest.raises(OSError, match="too large") as error:
-        list(segment.penn(["word " * 50_000], [tmp_path / "some.jar"]))
+        list(segment.penn_tokens(["word " * 50_000], [tmp_path / "some.jar"]))
     assert machine_fault(error.value).endswith("/text: File too large")

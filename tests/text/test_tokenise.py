@@ -138,7 +138,7 @@ def test_windows_line_ends_and_empty_lines(tmp_path):
 
 
 def test_order_with_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "CHUNK", 7)
+    monkeypatch.setattr(parallel, "CHUNK_LINES", 7)
     lengths = random.Random(0).choices([1, 1, 1, 200], k=200)
     write_lines(tmp_path / "in", [f"{number}. " * length for number, length in enumerate(lengths)])
     tokenise_file(input=tmp_path / "in", output=tmp_path / "one", language="de")
@@ -149,7 +149,7 @@ def test_order_with_processes(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_fault_in_the_input_leaves_nothing(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(parallel, "CHUNK", 2)
+    monkeypatch.setattr(parallel, "CHUNK_LINES", 2)
     (tmp_path / "in").write_bytes(b"a\n" * 30 + b"\xff\n")
     with pytest.raises(UserError, match="line 31: not UTF-8"):
         tokenise_file(input=tmp_path / "in", output=tmp_path / "out", language="en", threads=threads)
@@ -166,7 +166,7 @@ def test_a_killed_process_is_reported_in_one_line():
 
 
 def test_lines_are_read_as_they_are_needed(monkeypatch):
-    monkeypatch.setattr(parallel, "CHUNK", 5)
+    monkeypatch.setattr(parallel, "CHUNK_LINES", 5)
     lines = iter(["x"] * 1000)
     results = parallel.map_lines(str.upper, lines, 2)
     assert next(results) == "X"
@@ -293,7 +293,7 @@ def test_codes_of_one_language_are_treated_alike(code, same, tokeniser):
     ],
 )
 def test_a_language_without_rules_is_reported_once(code, message, capsys):
-    languages.note.cache_clear()
+    languages.print_note.cache_clear()
     for _ in range(2):
         [*tokenise(["a b."], code)]
         [*tokenise(["a b."], code, tokeniser="none")]

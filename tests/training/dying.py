@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 
 import synmask.pipeline.cli
-from synmask.pipeline.training import loop
-from synmask.pipeline.training.update import Learner
+from synmask.pipeline.training.trainer import Trainer
 
 words, moment, path, environment = (globals()[name] for name in ("WORDS", "MOMENT", "LOG", "ENVIRONMENT"))
 
@@ -58,7 +57,7 @@ def in_write(number, share):
 
 def at_update(number, what):
     """Send this process a signal while it computes the update with this number."""
-    step, count = loop.update, [0]
+    step, count = Trainer.train_step, [0]
 
     def signalled(*words, **kwargs):
         count[0] += 1
@@ -66,7 +65,7 @@ def at_update(number, what):
             os.kill(os.getpid(), what)
         return step(*words, **kwargs)
 
-    loop.update = signalled
+    Trainer.train_step = signalled
 
 
 def with_memory(megabytes):
@@ -78,7 +77,7 @@ def with_memory(megabytes):
 
 def gpu_memory_is_out(number):
     """Raise CUDA's error for a batch that does not fit."""
-    compute, count = Learner.compute, [0]
+    compute, count = Trainer.forward, [0]
 
     def failing(*words, **kwargs):
         count[0] += 1
@@ -86,7 +85,7 @@ def gpu_memory_is_out(number):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
         return compute(*words, **kwargs)
 
-    Learner.compute = failing
+    Trainer.forward = failing
 
 
 os.setsid()  # the head of its process group

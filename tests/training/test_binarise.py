@@ -7,7 +7,7 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.training.binarise import binarise, encode, read_binary
+from synmask.pipeline.training.binarise import binarise, encode_line, read_binary
 
 
 def test_dictionary_equals_fairseqs_own(corpus, tmp_path):
@@ -35,7 +35,7 @@ def test_the_test_set_concerns_no_training(corpus):
 
 def test_unknown_symbols_and_double_spaces(corpus):
     dictionary = Dictionary.load(str(corpus / "bin/dict.de.txt"))
-    assert encode("a  nowhere", dictionary).tolist() == [
+    assert encode_line("a  nowhere", dictionary).tolist() == [
         dictionary.index("a"),
         dictionary.unk(),
         dictionary.eos(),

@@ -8,12 +8,12 @@ from tensorboard_events import points
 
 
 def test_curves_stand_there_while_it_trains(corpus, tmp_path, settings, monkeypatch):
-    monkeypatch.setattr(board, "INTERVAL", 0.0)
+    monkeypatch.setattr(board, "BOARD_SECONDS", 0.0)
     seen = []
     real = board.Board.epoch
 
-    def watched(self, learner, row):
-        real(self, learner, row)
+    def watched(self, trainer, row):
+        real(self, trainer, row)
         seen.append(len(points(tmp_path / "a/tensorboard")))
 
     monkeypatch.setattr(board.Board, "epoch", watched)

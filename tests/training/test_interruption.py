@@ -25,15 +25,15 @@ from synmask.__main__ import SIGNALS, TEMPORARY
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.training import checkpoints, loop, torch_files
 from synmask.pipeline.training.stopping import Stop
-from synmask.pipeline.training.update import Learner
+from synmask.pipeline.training.trainer import Trainer
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
-from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.translation.train import TranslationStage
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
 ALWAYS = 1e-9  # minutes: save after every update
-MODELS = Translation(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).models
+MODELS = TranslationStage(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).kept_epochs
 
 
 def words(corpus, run, settings, minutes=ALWAYS, processes=1):
@@ -138,7 +138,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     """The second checkpoint (its file is renamed, last.pt to previous.pt, its file to last.pt) loses no first."""
     run = tmp_path / "run"
     assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
-    start = checkpoints.latest(folder_of(run), MODELS)
+    start = checkpoints.latest_checkpoint(folder_of(run), MODELS)
     state = torch.load(start, weights_only=True)
     assert state["updates"] >= 1
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
@@ -167,7 +167,7 @@ def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, mon
     def not_finite(*_, **kwargs):
         raise FloatingPointError
 
-    monkeypatch.setattr(loop, "update", not_finite)
+    monkeypatch.setattr(Trainer, "train_step", not_finite)
     before = threading.enumerate()
     with pytest.raises(UserError, match="no longer finite"):
         fit(corpus / "bin", tmp_path / "run", typed(settings), keep=KEEP)
@@ -239,14 +239,14 @@ def test_a_pipe_or_a_device_in_place_of_a_file_is_named(corpus, tmp_path, settin
 
 
 def stop_after_an_update(corpus, run, settings):
-    compute = Learner.compute
+    compute = Trainer.forward
     with pytest.MonkeyPatch.context() as patch:
 
         def signalled(*words, **kwargs):
             os.kill(os.getpid(), signal.SIGTERM)
             return compute(*words, **kwargs)
 
-        patch.setattr(Learner, "compute", signalled)
+        patch.setattr(Trainer, "forward", signalled)
         with pytest.raises(TryAgain, match="stopped by a signal, and saved"):
             fit(corpus / "bin", run, typed(settings), keep=KEEP)
 
@@ -399,8 +399,8 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
 
 def of_seed_2(path):
     """Have a state or a record say that another training saved it."""
-    saved = torch_files.load(path)
-    torch_files.save(path, saved | {"stamp": saved["stamp"] | {"seed": 2}})
+    saved = torch_files.load_checkpoint(path)
+    torch_files.save_checkpoint(path, saved | {"stamp": saved["stamp"] | {"seed": 2}})
 
 
 def test_another_trainings_state_is_not_trained_on(corpus, all_settings, undisturbed, stopped, capfd):
@@ -419,10 +419,12 @@ def test_a_state_of_an_older_version_is_named_and_not_trained_on(
     """As fairseq's trainer wrote it."""
     settings, folder = all_settings["grammar"], folder_of(stopped)
     for name in ("last.pt", "previous.pt"):
-        state = torch_files.load(folder / name)
+        state = torch_files.load_checkpoint(folder / name)
         extra = {key: state[key] for key in ("history", "partial", "attempts", "stamp")}
         optimizer = {"optimizer_history": [{"num_updates": 7}], "last_optimizer_state": state["optimizer"]}
-        torch_files.save(folder / name, {"model": state["model"], **optimizer, "extra_state": extra})
+        torch_files.save_checkpoint(
+            folder / name, {"model": state["model"], **optimizer, "extra_state": extra}
+        )
     fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     output = capfd.readouterr().err
     why = "unusable (an older version of synmask saved it, by fairseq's trainer); it is kept as last.pt.unusable-1"
@@ -471,7 +473,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
 def test_every_damage_is_noticed_or_harmless(tmp_path):
     path = tmp_path / "a.pt"
     value = {"a": torch.arange(40.0), "b": [1, "x"]}
-    torch_files.save(path, value)
+    torch_files.save_checkpoint(path, value)
     whole = path.read_bytes()
     noticed = 0
     for position in range(len(whole)):
@@ -479,7 +481,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
         data[position] ^= 1 << (position % 8)
         path.write_bytes(data)
         try:
-            there = torch_files.load(path)
+            there = torch_files.load_checkpoint(path)
         except UserError:
             noticed += 1
         else:
@@ -488,7 +490,7 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
     assert noticed > len(whole) / 3
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        assert torch_files.damage(path)
+        assert torch_files.checkpoint_damage(path)
 
 
 @pytest.mark.parametrize("damage", [cut, flip, lambda path: path.write_bytes(b"")])
@@ -517,7 +519,7 @@ def test_a_finished_training_is_trained_again_if_asked(
     assert "epoch 1/3" not in output
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
     assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TryAgain.EXIT_CODE
-    assert torch_files.load(first / "finished.pt")
+    assert torch_files.load_checkpoint(first / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP, again=1)
     output = capfd.readouterr().err
     assert "resuming after update 8 in epoch" in output
@@ -541,10 +543,10 @@ def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch):
             with monkeypatch.context() as context:
                 context.setattr(*reader, failing)
                 with pytest.raises(OSError) as error:  # noqa: PT011 - the next lines say which
-                    checkpoints.latest(folder, MODELS)
+                    checkpoints.latest_checkpoint(folder, MODELS)
             assert (error.value.errno, error.value.filename) == (code, str(folder / "last.pt"))
     assert sorted(path.name for path in folder.iterdir()) == before
-    assert checkpoints.latest(folder, MODELS) == folder / "last.pt"
+    assert checkpoints.latest_checkpoint(folder, MODELS) == folder / "last.pt"
 
 
 def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):
@@ -552,7 +554,7 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     shutil.copytree(undisturbed, run)
     folder, model = folder_of(run), run / "model.pt"
     expected = outcome(corpus, run, settings)
-    checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
+    checkpoints.keep_final_only(folder, model, checkpoints.average_file(KEEP))
     assert {path.name for path in folder.iterdir()} == {
         "average2.pt",
         "stamp.json",
@@ -560,7 +562,7 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
         "finished.pt",
     }
     assert model.samefile(folder / "average2.pt")
-    checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
+    checkpoints.keep_final_only(folder, model, checkpoints.average_file(KEEP))
     assert not list(run.rglob(".*.tmp"))
     model.unlink()  # as Snakemake does before it averages again
     assert outcome(corpus, run, settings) == expected
@@ -581,11 +583,11 @@ def test_a_file_system_without_hard_links_gets_a_copy(tmp_path, undisturbed, mon
 
     shutil.copytree(undisturbed, tmp_path / "run")
     model, folder = tmp_path / "run/model.pt", folder_of(tmp_path / "run")
-    torch_files.save(model, {"a": 1})
+    torch_files.save_checkpoint(model, {"a": 1})
     monkeypatch.setattr(os, "link", failing)
-    checkpoints.retire(folder, model, "average2.pt")
+    checkpoints.keep_final_only(folder, model, "average2.pt")
     assert not model.samefile(folder / "average2.pt")
-    assert torch_files.load(folder / "average2.pt") == {"a": 1}
+    assert torch_files.load_checkpoint(folder / "average2.pt") == {"a": 1}
 
 
 def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, undisturbed, monkeypatch):
@@ -601,7 +603,7 @@ def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, und
 
     monkeypatch.setattr(Path, "unlink", failing)
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.retire(folder_of(run), run / "model.pt", checkpoints.average_file(KEEP))
+        checkpoints.keep_final_only(folder_of(run), run / "model.pt", checkpoints.average_file(KEEP))
     monkeypatch.undo()
     (run / "model.pt").unlink()
     assert outcome(corpus, run, settings) == expected

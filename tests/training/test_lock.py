@@ -66,7 +66,7 @@ def test_death_opens_it(warm, tmp_path, capfd, monkeypatch, without_flock):
     """With flock at once; without it, after the time stamp has stood still for a while."""
     process, pid = hold(warm.python, tmp_path, without_flock)
     if without_flock:
-        monkeypatch.setattr(lock, "_flock", lambda *_: False)
+        monkeypatch.setattr(lock, "_try_flock", lambda *_: False)
     try:
         with pytest.raises(TryAgain, match=f"process {pid} on"), run_lock(tmp_path):
             pass

@@ -12,7 +12,7 @@ from fairseq.optim.adam import FairseqAdam
 from fairseq_trainer import FusedAdam
 from synmask.encoder import by_head
 from synmask.pipeline.cpu.modules import attention, dropout
-from synmask.pipeline.training.operators import Attention, smoothed_cross_entropy
+from synmask.pipeline.training.operators import FastMultiheadAttention, smoothed_cross_entropy
 
 PAD = 1
 
@@ -20,7 +20,7 @@ PAD = 1
 def attentions(p):
     torch.manual_seed(3)
     stock = MultiheadAttention(8, 2, dropout=p, self_attention=True)
-    ours = Attention(8, 2, dropout=p, self_attention=True)
+    ours = FastMultiheadAttention(8, 2, dropout=p, self_attention=True)
     ours.load_state_dict(stock.state_dict())
     return ours, stock
 

@@ -6,9 +6,9 @@ from sentencepiece import SentencePieceProcessor
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.syntax.treebank import words_of
+from synmask.pipeline.syntax.treebank import join_pieces
 from synmask.pipeline.text.detokenise import detokenise, join_subwords
-from synmask.pipeline.text.spm import Splitter, model_of
+from synmask.pipeline.text.spm import SentencePieceSplitter, model_in_codes
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.training import spm, subwords
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
@@ -40,7 +40,7 @@ def tokens(lines, language):
 
 def splitter(folder, language):
     [codes] = read_lines(folder / "bpe/codes")
-    return Splitter(model_of(codes, language), TOKENISERS[language])
+    return SentencePieceSplitter(model_in_codes(codes, language), TOKENISERS[language])
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,12 @@ def splitter(folder, language):
 def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
     write_pieces(input=pair, output=pair, settings=SentencePiece(**settings), **PAIR)
     [codes] = read_lines(pair / "bpe/codes")
-    assert (model_of(codes, "ja") == model_of(codes, "en")) == settings.get("shared", True)
+    assert (model_in_codes(codes, "ja") == model_in_codes(codes, "en")) == settings.get("shared", True)
     for language, raw in RAW.items():
-        ours, theirs = splitter(pair, language), SentencePieceProcessor(model_proto=model_of(codes, language))
+        ours, theirs = (
+            splitter(pair, language),
+            SentencePieceProcessor(model_proto=model_in_codes(codes, language)),
+        )
         split = [*read_lines(pair / f"bpe/test.{language}")]
         for line, pieces in zip(raw, split, strict=False):
             assert [ours.symbols.get(symbol, symbol.removesuffix("@@")) for symbol in pieces.split()] == theirs.encode(line, out_type=str)  # fmt: skip
@@ -85,7 +88,7 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
 def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_its_pieces(pair):
     write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
     line = splitter(pair, "en")("The xT walks, walks")
-    assert words_of(splitter(pair, "en").spelled(line).split()) == ["The", "xT", "walks,", "walks"]
+    assert join_pieces(splitter(pair, "en").spelled(line).split()) == ["The", "xT", "walks,", "walks"]
     assert all(symbol.endswith("@@") for symbol in splitter(pair, "en")("xqz").split()[:-1])
     ours = splitter(pair, "ja")("猫 は 犬 と 歩 く 。 ▁ 犬")
     assert "@@" not in ours
@@ -93,8 +96,11 @@ def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_
 
 
 def test_an_unknown_piece_s_word_ends_with_it():
-    trained = spm._trained(RAW["en"], "text", SentencePiece(vocab_size=28))
-    assert join_subwords(Splitter(trained, "none").spelled("<unk> ▁ T@@ h@@ e@@ ▁ x@@")) == "<unk> The x"
+    trained = spm._train_model(RAW["en"], "text", SentencePiece(vocab_size=28))
+    assert (
+        join_subwords(SentencePieceSplitter(trained, "none").spelled("<unk> ▁ T@@ h@@ e@@ ▁ x@@"))
+        == "<unk> The x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_characters_outside_the_model_are_counted_and_long_sentences_refused(pai
 
 def test_large_text_is_thinned(pair, monkeypatch):
     seen = []
-    monkeypatch.setattr(spm, "_trained", lambda lines, *_: seen.extend(lines) or b"")
-    monkeypatch.setattr(spm, "MOST_SENTENCES", 50)
-    spm._learned({"en": pair / "clean/train.en"}, TOKENISERS, SentencePiece())
+    monkeypatch.setattr(spm, "_train_model", lambda lines, *_: seen.extend(lines) or b"")
+    monkeypatch.setattr(spm, "MAX_SENTENCES_READ", 50)
+    spm._learn_models({"en": pair / "clean/train.en"}, TOKENISERS, SentencePiece())
     assert seen == RAW["en"][::2]

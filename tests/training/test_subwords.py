@@ -2,7 +2,7 @@ import pytest
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.text.bpe import apply_file, learn
+from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
 from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training import subwords
 from synmask.pipeline.training.binarise import binarise
@@ -33,7 +33,7 @@ def files(folder):
 def test_the_step_is_learning_splitting_and_binarising(pair, threads):
     write_subwords(input=pair, output=pair / "made", threads=threads, **PAIR)
     codes, clean = pair / "steps/bpe/codes", [pair / f"clean/train.{language}" for language in TRAIN]
-    learned, vocabularies = learn(clean, 12)
+    learned, vocabularies = learn_joint_bpe(clean, 12)
     write_lines(codes, learned)
     for language, lines in zip(TRAIN, vocabularies, strict=True):
         write_lines(pair / f"steps/bpe/vocabulary.{language}", lines)

@@ -9,23 +9,23 @@ import pytest
 
 from spawned import busy
 from synmask.pipeline.training import workers
-from synmask.pipeline.training.workers import Place, place_among_workers, start
+from synmask.pipeline.training.workers import WorkerPlace, launched_worker, start_workers
 
 
 @pytest.mark.parametrize("turn", range(2))
 def test_workers_end_well_though_threads_of_their_group_still_work(turn):
-    start(busy, 2, (turn,), "run", "cut")
+    start_workers(busy, 2, (turn,), "run", "cut")
 
 
 FORKED = """
 import functools, torch.multiprocessing as multiprocessing
 from spawned import failing
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.training.workers import start
+from synmask.pipeline.training.workers import start_workers
 
 multiprocessing.spawn = functools.partial(multiprocessing.start_processes, start_method="fork")
 try:
-    start(failing, 2, (UserError("out of luck"),), "run", "cut")
+    start_workers(failing, 2, (UserError("out of luck"),), "run", "cut")
 except UserError as error:
     print(error)
 """
@@ -45,7 +45,7 @@ def test_the_place_among_workers_is_what_torchrun_or_srun_says(monkeypatch):
         "MASTER_ADDR": "node1",
         "MASTER_PORT": "29500",
     }
-    assert place_among_workers(torchrun) == Place(5, 8, 1, "node1:29500")
+    assert launched_worker(torchrun) == WorkerPlace(5, 8, 1, "node1:29500")
     srun = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "30007"}
     calls = []
 
@@ -54,11 +54,11 @@ def test_the_place_among_workers_is_what_torchrun_or_srun_says(monkeypatch):
         return SimpleNamespace(stdout="node1\nnode2\n")
 
     monkeypatch.setattr(workers.subprocess, "run", run)
-    assert place_among_workers(srun | {"SLURM_STEP_NODELIST": "node[1-2]"}) == Place(5, 8, 1, "node1:20007")
+    assert launched_worker(srun | {"SLURM_STEP_NODELIST": "node[1-2]"}) == WorkerPlace(5, 8, 1, "node1:20007")
     assert calls == [["scontrol", "show", "hostnames", "node[1-2]"]]
 
 
 @pytest.mark.parametrize("variables", [{}, {"WORLD_SIZE": "1"}, {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}])
 def test_a_process_alone_has_no_place(variables):
     """The last: a script of sbatch, which has not called srun."""
-    assert place_among_workers(variables) is None
+    assert launched_worker(variables) is None

@@ -8,7 +8,7 @@ from small_models import typed
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search import extension
-from synmask.pipeline.training.binarise import encode, read_dictionary
+from synmask.pipeline.training.binarise import encode_line, read_dictionary
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.st_nmt import TemplatedEncoder
@@ -45,15 +45,15 @@ def implementation(request, monkeypatch):
 
 
 def batch_of(task, lines, templates=None):
-    template_ids = templates and [encode(line, task.template_dictionary).long() for line in templates]
-    sources = task.sources([encode(line, task.src_dict).long() for line in lines], None, template_ids)
+    template_ids = templates and [encode_line(line, task.template_dictionary).long() for line in templates]
+    sources = task.sources([encode_line(line, task.src_dict).long() for line in lines], None, template_ids)
     return sources.collater([sources[index] for index in range(len(sources))])
 
 
 LINES = ["a bb cc d", "e@@ f", "jj", "a a a bb g@@ h@@ i d d cc", "d e@@ f", "bb cc bb cc bb"]
 
 
-def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.MAX_TOKENS):
+def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.MAX_HYPOTHESIS_TOKENS):
     """fairseq's hypotheses and ours, as lists of (tokens, score)."""
     rival = SequenceGenerator(
         models, task.tgt_dict, beam_size=size, len_penalty=length_penalty, max_len_b=longest
@@ -75,7 +75,7 @@ def assert_same(theirs, ours):
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("length_penalty", [1.0, 0.0])
 def test_hypotheses_are_fairseqs(implementation, built, monkeypatch, size, length_penalty):
-    monkeypatch.setattr(beam, "MAX_TOKENS", 40)
+    monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 40)
     model, task = built("none")
     theirs, ours = both([model], task, batch_of(task, LINES), size, length_penalty, 40)
     assert_same(theirs, ours)
@@ -93,14 +93,14 @@ def test_the_longest_hypotheses_end_as_fairseqs(implementation, built):
 
 @pytest.mark.parametrize("options", [{}, {"heads": 1, "temperature": 3.0}])
 def test_a_guided_decoder_with_caches_is_as_without(implementation, built, monkeypatch, options):
-    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
+    monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 30)
     model, task = built("lpsi", **options)
     theirs, ours = both([model], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
 
 
 def test_templates(implementation, built, monkeypatch):
-    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
+    monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 30)
 
     def reordered(encoder, found, order):
         states, padding = found["template"]
@@ -114,7 +114,7 @@ def test_templates(implementation, built, monkeypatch):
 
 
 def test_an_ensemble(implementation, built, monkeypatch):
-    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
+    monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 30)
     (one, task), (two, _) = built("none"), built("lpsi", seed=2)
     theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
@@ -123,7 +123,7 @@ def test_an_ensemble(implementation, built, monkeypatch):
 
 @pytest.mark.parametrize("guide", ["none", "grammar", "structformer", "lpsi"])
 def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, monkeypatch, guide):
-    monkeypatch.setattr(beam, "MAX_TOKENS", 30)
+    monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 30)
     monkeypatch.setattr(beam, "PAIRS", True)
     model, task = built(guide)
     batch = batch_of(task, LINES)
@@ -138,7 +138,7 @@ def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, mo
 
 def test_without_instructions_for_bf16_the_search_is_in_fp32_and_says_so(built, monkeypatch, capsys):
     monkeypatch.setattr(beam, "PAIRS", False)
-    beam._say_that_fp32_is_faster.cache_clear()
+    beam._note_fp32_is_faster.cache_clear()
     model, task = built("none")
     for _ in range(2):
         assert BeamSearch([model], task.tgt_dict, Decoding(precision="bf16")).products.rounded is None

@@ -7,7 +7,7 @@ from sentencepiece import SentencePieceProcessor
 from synmask.pipeline.cli import main
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.translation.ct2 import export_ctranslate2
-from synmask.pipeline.translation.model import Model
+from synmask.pipeline.translation.model import TrainedModel
 
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]
 BPE = [
@@ -26,7 +26,7 @@ def test_its_engine_computes_our_probabilities(drawn, tmp_path):
     engine = Translator(str(tmp_path / "out"))
     pieces = [line.split() for line in BPE]
     found = engine.score_batch(pieces, pieces[::-1])
-    expected = Model(path).score(LINES, LINES[::-1])
+    expected = TrainedModel(path).score(LINES, LINES[::-1])
     assert [sum(one.log_probs) for one in found] == pytest.approx(expected, abs=1e-3)
     assert max(expected) - min(expected) > 1
     assert len(engine.translate_batch(pieces)) == len(pieces)
@@ -35,7 +35,7 @@ def test_its_engine_computes_our_probabilities(drawn, tmp_path):
 
 
 def test_vocabularies_of_pieces_have_the_library_s_names(with_pieces, tmp_path):
-    model = Model(with_pieces(tmp_path / "average.pt", de="none", en="none"))
+    model = TrainedModel(with_pieces(tmp_path / "average.pt", de="none", en="none"))
     export_ctranslate2(model.path, tmp_path / "out")
     sides = [
         SentencePieceProcessor(model_file=str(tmp_path / f"out/{side}.spm")) for side in ("source", "target")

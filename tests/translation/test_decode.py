@@ -13,8 +13,8 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.syntax.parses import read_parses
-from synmask.pipeline.syntax.tree import in_brackets, over_words, word_heads
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.syntax.tree import bracket_tree, word_distances, word_heads
+from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation import beam
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.decode import decode_files, predict_templates
@@ -120,7 +120,7 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
     lines = source.read_text().splitlines()
     assert [row["tokens"] for row in rows] == [line.split() for line in lines]
     for line, row in zip(lines, rows, strict=True):
-        data = task.sources([encode(line, task.src_dict).long()])
+        data = task.sources([encode_line(line, task.src_dict).long()])
         net = data.collater([data[0]])["net_input"]
         with torch.no_grad():
             prepared = model.encoder.induce(net["src_tokens"], net["annotations"])
@@ -164,7 +164,7 @@ def test_raw_text_becomes_trees_over_words_line_by_line(models):
             assert found == {"": "(FLAT)", "d": "(X d)"}[line]
             continue
         [row] = parse_text(models / "grammar.pt", [line])
-        assert found == in_brackets(*over_words(row["tokens"], row["distances"]))
+        assert found == bracket_tree(*word_distances(row["tokens"], row["distances"]))
         assert found.count("(X") == 2 * len(line.replace("(a)", "( a )").split()) - 1
     process.stdin.write(b"a " * 1200 + b"\n")
     output, printed = process.communicate()
@@ -273,4 +273,3 @@ def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
 def test_likely_parents_are_the_most_probable_others():
     p = np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.0, 0.25, 0.5], [0.09, 0.02, 0.8, 0.09], [1, 0, 0, 0]])
     assert likely_parents(p) == [[[1, 0.3], [2, 0.15]], [[3, 0.5], [0, 0.25], [2, 0.25]], []]
-    assert likely_parents(p, most=1, least=0.05) == [[[1, 0.3]], [[3, 0.5]], [[0, 0.09]]]

@@ -5,7 +5,7 @@ import pytest
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.translate import Translator
 
@@ -32,8 +32,8 @@ def test_log_probabilities_are_those_of_each_reference_alone(corpus, models, tmp
     found = read_probabilities(path, len(pairs[0]))
     alone = Translator([model], Decoding(length_penalty=0.0))
     for (log_probability, tokens), source, target in zip(found, *pairs, strict=True):
-        ids = encode(target, alone.task.tgt_dict).long()
-        data = alone.task.sources([encode(source, alone.task.src_dict).long()])
+        ids = encode_line(target, alone.task.tgt_dict).long()
+        data = alone.task.sources([encode_line(source, alone.task.src_dict).long()])
         assert log_probability == pytest.approx(alone._score(data, 0, ids), abs=2e-4)
         assert tokens == len(target.split()) + 1
     assert len({*found[:, 0]}) > 6

@@ -20,7 +20,6 @@ from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import load_model
-from synmask.pipeline.translation.raw_text import no_jars, prepare_lines, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]
@@ -65,7 +64,7 @@ def batch(rows):
 
 def test_logits_and_translations_are_the_same(varied, exported):
     model, task, text, _ = load_model(varied)
-    *_, split = prepare_lines(LINES, text, splitter_of(text, text.source), no_jars)
+    *_, split = text.encode(LINES)
     sources, found = encode_lines(split, 1024, task.src_dict), {}
     search = BeamSearch([model], task.tgt_dict, Decoding())
     for results in search_batches(model, search, task.sources(sources), 4000):
@@ -106,7 +105,7 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
     torch.save(saved, tmp_path / "average.pt")
     theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
     _, task, text, _ = load_model(tmp_path / "average.pt")
-    *_, split = prepare_lines([*LINES, *RAW], text, splitter_of(text, text.source), no_jars)
+    *_, split = text.encode([*LINES, *RAW])
     assert theirs([*LINES, *RAW])["input_ids"] == [
         ids.tolist() for ids in encode_lines(split, 1024, task.src_dict)
     ]
@@ -127,7 +126,7 @@ def test_the_tokenizer_has_sentencepiece_s_pieces(with_pieces, tokenizer, tmp_pa
         " ".join(rng.choices("abcdefghij", k=9)).replace(" ", rng.choice(["", " ", "  "])) for _ in range(990)
     ]
     lines += [*LINES, *RAW, "▁ a▁b ▁"]
-    *_, split = prepare_lines(lines, text, splitter_of(text, text.source), no_jars)
+    *_, split = text.encode(lines)
     assert theirs(lines)["input_ids"] == [ids.tolist() for ids in encode_lines(split, 1024, task.src_dict)]
     plain = [" ".join(line.split()) for line in lines[:990]]
     labels = theirs(text_target=plain)["input_ids"]
@@ -158,7 +157,7 @@ def test_translations_become_labels_and_one_step_of_fine_tuning_lowers_their_los
     folder = export(tmp_path / "average.pt", tmp_path / "out")
     theirs = tokenizer(folder)
     model, task, text, _ = load_model(tmp_path / "average.pt")
-    *_, split = prepare_lines(LINES, text, splitter_of(text, text.source), no_jars)
+    *_, split = text.encode(LINES)
     sources, targets = (encode_lines(split, 1024, one) for one in (task.src_dict, task.tgt_dict))
     assert any(one.tolist() != other.tolist() for one, other in zip(sources, targets, strict=True))
     made = theirs(LINES, text_target=LINES)

@@ -13,7 +13,7 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.syntax.treebank import trees_of
+from synmask.pipeline.syntax.treebank import parse_trees
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model
 from synmask.pipeline.translation.parse import parse, parse_text
@@ -136,7 +136,7 @@ def test_the_example_of_the_docs(models, tmp_path, monkeypatch, capsys):
     assert len(printed) == len(shown) == 5
     for ours, theirs in ((printed, shown), (shown, shown)):
         translations, scores = ast.literal_eval(ours[0]), ast.literal_eval(ours[4])
-        (tree,) = trees_of([ours[2]], "the page")
+        (tree,) = parse_trees([ours[2]], "the page")
         assert [type(one) for one in translations] == [str, str]
         assert ours[1] == theirs[1]
         assert tree.leaves() == ["Der", "Arzt", "sieht", "die", "Frau", "."]
@@ -170,7 +170,7 @@ def test_the_script_that_draws_and_scores(tmp_path, monkeypatch, capsys):
     text = DOCS.read_text("utf-8").partition("## From Python")[2]
     exec(re.findall(r"```python\n(.*?)```", text, re.S)[1], {})
     tree, f1 = capsys.readouterr().out.splitlines()
-    assert [tree.leaves() for tree in trees_of([tree], "printed")] == [
+    assert [tree.leaves() for tree in parse_trees([tree], "printed")] == [
         ["Der", "Arzt", "sieht", "die", "Frau", "."]
     ]
     assert 50 <= float(f1) <= 100

@@ -14,14 +14,19 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines
 from synmask.pipeline.guidance import TemplatesOptions, option_values
-from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
+from synmask.pipeline.training.binarise import binarise, encode_line, read_dictionary
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.decode import decode_files, predict_templates
-from synmask.pipeline.translation.model_file import load_model, save_model, template_model
-from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer, read_templates
+from synmask.pipeline.translation.model_file import load_model, load_template_model, save_model
+from synmask.pipeline.translation.st_nmt import (
+    CrossInputs,
+    GatedAttention,
+    TemplatedTransformer,
+    read_template_ids,
+)
 from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
-from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.translation.train import TranslationStage
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
@@ -83,7 +88,7 @@ def test_the_gate_against_loops():
     query, source, template = torch.randn(3, 2, 8), torch.randn(5, 2, 8), torch.randn(4, 2, 8)
     pads = torch.tensor([[False] * 5, [False, False, False, True, True]])
     padding = torch.tensor([[False] * 4, [False, False, True, True]])
-    sides = Sides(source, template, padding)
+    sides = CrossInputs(source, template, padding)
     with torch.no_grad():
         found, weights = attention(query, sides, sides, pads, static_kv=True, need_weights=True)
         for b, (n, k) in enumerate(((5, 4), (3, 2))):
@@ -256,7 +261,7 @@ def decode(folder, source, template, output, beam=3):
 
 def test_the_first_model_is_in_the_seconds_file(models):
     first, second = load_model(models / "first.pt"), load_model(models / "second.pt")
-    inside = template_model(second, models / "second.pt")
+    inside = load_template_model(second, models / "second.pt")
     assert isinstance(second[0], TemplatedTransformer)
     assert not isinstance(inside[0], TemplatedTransformer)
     same = dict(inside[0].named_parameters())  # fairseq leaves a buffer without a value
@@ -264,7 +269,7 @@ def test_the_first_model_is_in_the_seconds_file(models):
         assert torch.equal(value, same.pop(name))
     assert not same
     assert second[1].template_dictionary.symbols == first[1].tgt_dict.symbols
-    assert inside[2].tokeniser == {"de": "moses", "en": "none"}
+    assert inside[2].settings.tokeniser == {"de": "moses", "en": "none"}
 
 
 def test_greedy_decoding_is_a_plain_loop(corpus, templates, models, tmp_path):
@@ -272,8 +277,8 @@ def test_greedy_decoding_is_a_plain_loop(corpus, templates, models, tmp_path):
     model, task, *_ = load_model(models / "second.pt")
     lines = zip(read_lines(corpus / "bpe/test.de"), read_lines(templates / "test.en"), found, strict=True)
     for source, template, hypothesis in lines:
-        ids = encode(source, task.src_dict).long()[None]
-        annotations = {"template": encode(template, task.template_dictionary).long()[None]}
+        ids = encode_line(source, task.src_dict).long()[None]
+        annotations = {"template": encode_line(template, task.template_dictionary).long()[None]}
         tokens = [2]
         with torch.no_grad():
             while len(tokens) == 1 or (tokens[-1] != 2 and len(tokens) <= 200):  # fairseq's limit
@@ -353,14 +358,16 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
     with pytest.raises(UserError, match="not what the model was trained on"):
         save_model(tmp_path / "x.pt", state, corpus / "bin", model_text(CODES), typed(settings))
     words = read_dictionary(templates / "bin/dict.en.txt")
-    assert [row.tolist() for row in read_templates(templates / "valid.en", words, 12)][4] == [2]
+    assert [row.tolist() for row in read_template_ids(templates / "valid.en", words, 12)][4] == [2]
 
 
 def test_another_first_model_is_another_training(corpus, templates, models, settings_of, tmp_path):
     """Its templates are what the second is validated with."""
-    stage = Translation(typed(settings_of("templates")), 1, corpus / "bin", "de", "en", 1, given(templates))
-    assert {*given(templates).values()} <= {*stage.files()}
-    assert stage.examples("valid").templates[0].tolist()[-1] == 2
+    stage = TranslationStage(
+        typed(settings_of("templates")), 1, corpus / "bin", "de", "en", 1, given(templates)
+    )
+    assert {*given(templates).values()} <= {*stage.data_files()}
+    assert stage.dataset("valid").templates[0].tolist()[-1] == 2
 
 
 def test_st_nmt_starts_as_fairseq_and_its_gate_xavier(corpus, templates, settings_of):

@@ -13,22 +13,22 @@ import torch
 
 from small_models import fit, folder_of, model_text, typed
 from synmask.pipeline.config.loading import load, project_files, read_all
-from synmask.pipeline.config.sections import Decoding, Training
+from synmask.pipeline.config.sections import Decoding, TrainingSettings
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.guidance import GUIDES
 from synmask.pipeline.provenance import commit
-from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
-from synmask.pipeline.training.checkpoints import epoch_model, trained
-from synmask.pipeline.training.loop import _Loop, _processes
+from synmask.pipeline.training.binarise import binarise, encode_line, read_dictionary, write_binary
+from synmask.pipeline.training.checkpoints import load_epoch_model, trained_folder
+from synmask.pipeline.training.loop import _count_processes, _Loop
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.model_file import load_model, save_model
 from synmask.pipeline.translation.parse import parse
-from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.translation.train import TranslationStage
 from synmask.pipeline.translation.valid_bleu import valid_bleu
 
 KEEP = 2
@@ -38,7 +38,7 @@ UPDATES = 6  # per epoch
 
 def run(corpus, folder, settings, seed=1, **kwargs):
     fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **kwargs)
-    return {path.name: epoch_model(path) for path in trained(folder).glob("epoch*.pt")}
+    return {path.name: load_epoch_model(path) for path in trained_folder(folder).glob("epoch*.pt")}
 
 
 def same(first, second):
@@ -50,10 +50,12 @@ def test_a_training_whose_data_did_not_count_dictionaries_is_taken_over(
     corpus, tmp_path, settings, capsys, monkeypatch
 ):
     """As version 0.2.0 trained it: with any_code, it is finished, and its record is written again."""
-    now = Translation.files
+    now = TranslationStage.data_files
     with monkeypatch.context() as older:
         older.setattr(
-            Translation, "files", lambda self: [path for path in now(self) if "dict." not in path.name]
+            TranslationStage,
+            "data_files",
+            lambda self: [path for path in now(self) if "dict." not in path.name],
         )
         first = run(corpus, tmp_path, settings, code="1")
     (tmp_path / "train.json").unlink()
@@ -123,19 +125,19 @@ def test_another_training_has_its_own_folder_and_ends_that_of_the_one_before(
         run(corpus, a, changed, code="2")
     monkeypatch.undo()
     output = capsys.readouterr().err
-    assert f"with other settings and code has done 3 epochs; {trained(a)} stays until" in output
-    assert content(trained(a)) == before
+    assert f"with other settings and code has done 3 epochs; {trained_folder(a)} stays until" in output
+    assert content(trained_folder(a)) == before
     (a / "train.json").unlink()  # as Snakemake does before a job
     assert same(first, run(corpus, a, settings, code="1"))
     output = capsys.readouterr().err
     assert "all 3 epochs are done" in output
     assert "done  loss" not in output
-    assert content(trained(a)) == before
+    assert content(trained_folder(a)) == before
     assert not same(first, run(corpus, a, changed, code="2"))
     output = capsys.readouterr().err
     assert "resuming after epoch 2 of 3" in output
     assert sorted(path.name for path in a.iterdir()) == ["checkpoints", "history.csv", "train.json"]
-    assert folder_of(a) == trained(a)
+    assert folder_of(a) == trained_folder(a)
 
 
 def interrupted(corpus, folder, settings, monkeypatch, epochs=2, **kwargs):
@@ -163,7 +165,7 @@ def test_a_half_done_training_goes_on_with_other_code_if_asked(
     assert "going on with checkpoints that other code made" in capsys.readouterr().err
     assert same(whole, run(corpus, a, settings, code="2"))
     assert "resuming after update" in capsys.readouterr().err
-    assert folder_of(a) == trained(a)
+    assert folder_of(a) == trained_folder(a)
     attempts = json.loads((a / "train.json").read_text())["attempts"]
     assert len(attempts) == 3
     assert all(attempt["commit"] == commit() for attempt in attempts)
@@ -242,7 +244,7 @@ def test_a_pair_too_long_to_validate_on_is_counted_and_left_out(corpus, tmp_path
     for language in ("de", "en"):
         dictionary = read_dictionary(tmp_path / f"bin/dict.{language}.txt")
         lines = [*(corpus / f"bpe/valid.{language}").read_text().splitlines(), "a " * 1200]
-        rows = (encode(line, dictionary) for line in lines)
+        rows = (encode_line(line, dictionary) for line in lines)
         write_binary(tmp_path / f"bin/valid.de-en.{language}", rows, len(dictionary), "")
     rows = []
     for folder, name in ((corpus, "a"), (tmp_path, "b")):
@@ -460,7 +462,7 @@ def test_a_model_file_stands_alone(corpus, tmp_path, settings):
     text = model_text("#version: 0.2\ne f</w>\n")
     save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
     model, task, kept, _ = load_model(tmp_path / "model.pt")
-    assert kept == text
+    assert kept.settings == text
     assert not model.training
     parameters = dict(model.named_parameters())
     assert parameters.keys() <= state.keys()
@@ -573,8 +575,8 @@ def test_fp16_without_a_gpu_is_refused(corpus, tmp_path, settings, monkeypatch):
 def test_gpus_that_stay_unused_are_named_with_the_key_to_change(monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
     for batches, processes in ((2, 2), (16, 8)):
-        stage = SimpleNamespace(batches=batches, settings=SimpleNamespace(training=Training()))
-        assert _processes(stage, None) == processes
+        stage = SimpleNamespace(batches=batches, settings=SimpleNamespace(training=TrainingSettings()))
+        assert _count_processes(stage, None) == processes
     note = "note: 6 of 8 GPUs stay unused, since an update has 2 batches: ask for fewer (resources.gpus)"
     assert capsys.readouterr().err.splitlines()[0].startswith(note)
 
@@ -619,8 +621,8 @@ def test_bleu_of_the_validation_set_is_that_of_what_decode_makes_of_it(corpus, d
     expected = bleu("bleu_tokenised", "en").corpus_score(found, [references]).score
     assert 10 < expected < 99
     model, task, *_ = load_model(path)
-    ids = [encode(line, task.src_dict).long() for line in sources]
-    wanted = [encode(line, task.tgt_dict).long() for line in references]
+    ids = [encode_line(line, task.src_dict).long() for line in sources]
+    wanted = [encode_line(line, task.tgt_dict).long() for line in references]
     assert valid_bleu(model, task.sources(ids, references=wanted), decoding) == pytest.approx(
         expected, abs=1e-6
     )

@@ -10,7 +10,7 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.files import read_object, write_json
-from synmask.pipeline.training.spm import _trained
+from synmask.pipeline.training.spm import _train_model
 from synmask.pipeline.translation.model_file import load_model
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}
@@ -59,7 +59,7 @@ def copied(project):
 def test_codes_of_another_corpus_are_refused(project, codes, message, capsys, tmp_path):
     run, average = project
     if codes == "a model":
-        model = base64.b64encode(_trained(["xyz xy yz"] * 9, "x", SentencePiece(vocab_size=6))).decode()
+        model = base64.b64encode(_train_model(["xyz xy yz"] * 9, "x", SentencePiece(vocab_size=6))).decode()
         codes = json.dumps({"sentencepiece": {"de": model, "en": model}})
     (tmp_path / "codes").write_text(codes)
     with pytest.raises(SystemExit):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.training.torch_files import load
+from synmask.pipeline.training.torch_files import load_checkpoint
 
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "2"))
@@ -37,7 +37,7 @@ def timeless(path):
     """A file's content, without the times and memory that a file of ours may hold."""
     names = ("train.json", "hypothesis.valid.json", "hypothesis.test.json", "scores.json", "finished.pt")
     if path.name in names:
-        values = load(path) if path.suffix == ".pt" else json.loads(path.read_text())
+        values = load_checkpoint(path) if path.suffix == ".pt" else json.loads(path.read_text())
         for part in (values, values.get("summary", {}), *values.get("history", [])):
             for key in COSTS & part.keys():
                 del part[key]

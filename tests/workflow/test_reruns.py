@@ -206,7 +206,7 @@ EDITS = {
     "a guide's code": appended("guides/grammar.py"),
     "code of the training loop": appended("pipeline/training/loop.py"),
     "CoreNLP's code, of which nothing is asked": appended("pipeline/syntax/corenlp.py"),
-    "code of the search": replaced("pipeline/translation/beam.py", "MAX_TOKENS = 200", "MAX_TOKENS = 201"),
+    "code of the search": replaced("pipeline/translation/beam.py", "MAX_HYPOTHESIS_TOKENS = 200", "MAX_HYPOTHESIS_TOKENS = 201"),
     "code of BLEU": appended("pipeline/evaluation/bleu.py"),
     "the page's style": appended("pipeline/reporting/page/page.css", "p { margin: 0 }"),
     "a moved project folder": moved,

@@ -247,7 +247,7 @@ def test_what_does_not_count_is_there_and_computes_nothing():
 @pytest.mark.parametrize(
     ("file", "old", "new", "changed"),
     [
-        ("training/loop", "def run_stage(", "CHANGED = 1\n\n\ndef run_stage(", {"train"}),
+        ("training/loop", "def run_training(", "CHANGED = 1\n\n\ndef run_training(", {"train"}),
         ("guidance", "return self.guide_options.mixes(", "return not self.guide_options.mixes(", {"train", "average"}),
         ("guidance", "how syntax guides attention", "other words", set()),
         ("tokens", "return self.tokeniser[language]", "return 'none'", {"text", "average"}),

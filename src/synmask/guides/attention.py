@@ -16,7 +16,7 @@ def masked_softmax(scores: Tensor, padding: Tensor) -> Tensor:
     return exact.masked_fill(outside, float("-inf")).softmax(-1).to(scores.dtype)
 
 
-def on_first(heads: int | None, value: Tensor, scores: Tensor, neutral: float) -> Tensor:
+def on_first_heads(heads: int | None, value: Tensor, scores: Tensor, neutral: float) -> Tensor:
     """`value` (B, 1 or G, m, n) for the first `heads` (None: all) of H heads, `neutral` for the rest.
 
     Args:

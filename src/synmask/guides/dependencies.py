@@ -24,18 +24,18 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
     return line
 
 
-def same(first: Tensor, second: Tensor) -> Tensor:
+def same_position(first: Tensor, second: Tensor) -> Tensor:
     """Whether token i in `first` equals token j in `second`, both of `ancestors` → (B, n, n) bool."""
     return (first[:, :, None] == second[:, None, :]) & (first[:, :, None] != NO_TOKEN)
 
 
-def within(words: Tensor, edges: int) -> Tensor:
+def within_edges(words: Tensor, edges: int) -> Tensor:
     """Whether the words of two tokens are at most `edges` edges apart: (B, n, 4) → (B, n, n) bool."""
     line = ancestors(words, edges)
-    near = same(line[0], line[0])
+    near = same_position(line[0], line[0])
     for up in range(edges + 1):
         for down in range(edges + 1 - up):
-            near |= same(line[up], line[down])
+            near |= same_position(line[up], line[down])
     return near
 
 

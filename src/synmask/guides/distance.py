@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmask.guides import Guide
-from synmask.guides.attention import log_gates, masked_softmax, on_first
+from synmask.guides.attention import log_gates, masked_softmax, on_first_heads
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ class DistanceGuide(Guide):
 
     def attend(self, scores: Tensor, prepared: DistanceGates, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
-        gate = on_first(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
+        gate = on_first_heads(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.padding).to(scores.dtype)

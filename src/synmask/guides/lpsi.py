@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.guides import Guide, LossInputs, Shape, Syntax
-from synmask.guides.attention import log_gates, masked_softmax, on_first
+from synmask.guides.attention import log_gates, masked_softmax, on_first_heads
 from synmask.options.lpsi import LpsiOptions
 
 
@@ -80,7 +80,7 @@ class LpsiGuide(Guide):
 
     def attend(self, scores: Tensor, prepared: TowerGates, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
-        gate = on_first(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
+        gate = on_first_heads(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.outside).to(scores.dtype)
 
     def syntax(self, prepared: TowerGates) -> Syntax:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from synmask.guides import Guide
-from synmask.guides.attention import masked_softmax, on_first
+from synmask.guides.attention import masked_softmax, on_first_heads
 
 
 @dataclass(frozen=True)
@@ -48,5 +48,5 @@ class PascalGuide(Guide):
             heads = min(self.options.heads or scores.size(1), scores.size(1))
             rows = torch.rand(scores.size(0), heads, scores.size(2), 1, device=scores.device)
             weight = torch.where(rows < self.options.ignore, 1.0, weight)
-        weight = on_first(self.options.heads, weight, scores, neutral=1.0)
+        weight = on_first_heads(self.options.heads, weight, scores, neutral=1.0)
         return masked_softmax(scores * weight.to(scores.dtype), prepared.padding)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import restricted_softmax, within
+from synmask.guides.dependencies import restricted_softmax, within_edges
 from synmask.options import NO_TOKEN
 from synmask.options.sla import SlaOptions
 
@@ -49,9 +49,9 @@ class SlaGuide(Guide):
         """words (B, n, 4) → the tokens near each token."""
         words = annotations["words"]
         word = words[..., 0]
-        near = within(words, self.options.edges)
+        near = within_edges(words, self.options.edges)
         after = word + (word[:, :, None] == word[:, None, :]).sum(-1)  # where the next word begins
-        allowed = near | _rows(near, word - 1, word) | _rows(near, after, word)
+        allowed = near | _near_rows(near, word - 1, word) | _near_rows(near, after, word)
         free = word == NO_TOKEN
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
         return NearTokens(allowed, padding)
@@ -70,7 +70,7 @@ class SlaGuide(Guide):
         return drop(torch.lerp(everything, local, gate.to(local.dtype))) @ values
 
 
-def _rows(near: Tensor, place: Tensor, word: Tensor) -> Tensor:
+def _near_rows(near: Tensor, place: Tensor, word: Tensor) -> Tensor:
     """The rows of `near` at `place` (B, n); empty rows if the token or its place has no word."""
     inside = (word != NO_TOKEN) & (place >= 0) & (place < word.size(1))
     rows = near.gather(1, place.clamp(0, word.size(1) - 1)[:, :, None].expand_as(near))

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from synmask.checks import transformed
+from synmask.checks import is_functorch
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
-from synmask.guides.dependencies import ancestors, restricted_softmax, same
+from synmask.guides.dependencies import ancestors, restricted_softmax, same_position
 from synmask.options import NO_TOKEN
 from synmask.options.syntax import SyntaxOptions
 
@@ -71,7 +71,7 @@ class SyntaxGuide(Guide):
         line = ancestors(words, most)
         known = line[0] != NO_TOKEN
         relation = x.new_zeros((*known.shape, known.size(1)), dtype=torch.uint8)
-        taken = same(line[0], line[0])  # the token's own word
+        taken = same_position(line[0], line[0])  # the token's own word
 
         def mark(pairs: Tensor, number: int) -> None:
             nonlocal taken
@@ -79,11 +79,11 @@ class SyntaxGuide(Guide):
             taken = taken | pairs
 
         for d in range(1, most + 1):
-            mark(same(line[d], line[0]), d)
-            mark(same(line[0], line[d]), most + d)
+            mark(same_position(line[d], line[0]), d)
+            mark(same_position(line[0], line[d]), most + d)
         for d in range(1, most + 1):
             for up in range(1, d + 1):  # d + 1 edges, `up` of them to the common ancestor
-                mark(same(line[up], line[d + 1 - up]), 2 * most + d)
+                mark(same_position(line[up], line[d + 1 - up]), 2 * most + d)
         row, column = words[:, :, None, 2], words[:, None, :, 2]  # their sentences
         mark((row != column) & (column > 0) & known[:, :, None], 3 * most + 1)
         used = torch.stack([(relation == number).any(-1) for number in range(self.masks)], dim=-1)
@@ -103,7 +103,7 @@ class SyntaxGuide(Guide):
     ) -> Tensor:
         """The combined outputs of all masks, (B, H, n, d_head)."""
         arguments = scores, values, drop, prepared, layer
-        if torch.is_grad_enabled() and not transformed(scores):
+        if torch.is_grad_enabled() and not is_functorch(scores):
             return checkpoint(self._topical, *arguments, use_reentrant=False, **self.checkpointing)
         return self._topical(*arguments)
 

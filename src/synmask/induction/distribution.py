@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmask.checks import check_padding, transformed
+from synmask.checks import check_padding, is_functorch
 from synmask.induction.in_pytorch import (
     BORDER,
     NO_SPAN,
@@ -60,7 +60,7 @@ def dependency_distribution(
         torch.as_tensor(scale, dtype=height.dtype, device=height.device)
         for scale in (distance_scale, height_scale)
     ]
-    plain = torch.compiler.is_exporting() or transformed(distance, height, *scales)
+    plain = torch.compiler.is_exporting() or is_functorch(distance, height, *scales)
     chosen = implementation(height.device)
     if chosen == "C++" and not plain:
         return parent_distribution(distance, height, padding, *scales)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from synmask.induction.in_pytorch import distribution_in_pytorch, height_range
-from synmask.kernels import load
+from synmask.kernels import load_kernel
 
-LIBRARY = load(__package__, Path(__file__).with_name("kernel.cpp"))
+LIBRARY = load_kernel(__package__, Path(__file__).with_name("kernel.cpp"))
 GRAIN = 1 << 14  # entries of P_D that are worth a thread
 ARGUMENTS = "Tensor distance, Tensor height, Tensor? padding, Tensor distance_scale, Tensor height_scale"
 

@@ -6,14 +6,14 @@ from typing import Any
 
 
 def load(path: str | Path, *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1) -> Any:
-    """The trained model in a file of `synmask average`, as a `translation.model.Model`.
+    """The trained model in a file of `synmask average`, as a `translation.model.TrainedModel`.
 
     A file is loaded without running code in it.
 
     Args:
         path: the model file; "demo" is the model that is shipped (translation/demo.md), unless a file has
             this name.
-        beam: hypotheses that `Model.translate` keeps at each step.
+        beam: hypotheses that `TrainedModel.translate` keeps at each step.
         length_penalty: exponent of the length in the score of a translation.
         threads: CPU threads of this process.
 
@@ -27,8 +27,8 @@ def load(path: str | Path, *, beam: int = 5, length_penalty: float = 1.0, thread
         if (message := missing(error)) is None:
             raise
         raise ModuleNotFoundError(message, name=error.name) from None
-    settings = module.override_decoding(module.DEFAULTS, beam=beam, length_penalty=length_penalty)
-    return module.Model(path, settings, threads=threads)
+    settings = module.override_decoding(module.DEFAULT_DECODING, beam=beam, length_penalty=length_penalty)
+    return module.TrainedModel(path, settings, threads=threads)
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

@@ -23,7 +23,7 @@ from synmask.pipeline.errors import UserError
 STDIN = Path("/dev/stdin")
 STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
 BUFFER = 1 << 16  # bytes
-RETRY_SECONDS = 0.001  # seconds between two tries of a descriptor that does not block
+DESCRIPTOR_RETRY_SECONDS = 0.001  # seconds between two tries of a descriptor that does not block
 ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
@@ -73,7 +73,7 @@ def _beside(path: Path, host: str) -> Path:
     start = f".{path.name}.{host}-"
     for left in path.parent.glob(f"{glob.escape(start)}*.tmp"):
         process = left.name.removeprefix(start).removesuffix(".tmp")
-        if process.isdecimal() and not _alive(int(process)):  # else it is of the machine HOST-something
+        if process.isdecimal() and not _is_alive(int(process)):  # else it is of the machine HOST-something
             left.unlink(missing_ok=True)
     return path.with_name(f"{start}{os.getpid()}.tmp")
 
@@ -128,7 +128,7 @@ class PatientFile(io.FileIO):
     def _wait(self, operation: Callable[[Any], int | None], data: Any) -> int:
         with naming_read_errors(self.path):
             while (count := operation(data)) is None:
-                time.sleep(RETRY_SECONDS)
+                time.sleep(DESCRIPTOR_RETRY_SECONDS)
         return count
 
 
@@ -154,7 +154,7 @@ def raise_unreadable(path: str | Path, error: Exception) -> None:
         sha256(path)
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -197,7 +197,7 @@ def check_regular(path: str | Path) -> None:
         raise UserError(f"{path}: a pipe or a device, not a file; remove it, and run again")
 
 
-def endless(path: str | Path) -> bool:
+def is_endless(path: str | Path) -> bool:
     """Whether it is a device that can be read for ever: /dev/zero, /dev/random, /dev/urandom."""
     try:
         status = os.stat(path)

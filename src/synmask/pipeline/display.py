@@ -6,7 +6,7 @@ from unicodedata import bidirectional
 
 from rich.cells import cell_len
 
-from synmask.pipeline.languages import DIRECTION, sides
+from synmask.pipeline.languages import DIRECTION, split_direction
 
 
 def printable(text: str) -> str:
@@ -66,4 +66,4 @@ def arrow(direction: str) -> str:
     """A direction for readers: "de-en" becomes "De→En", "pt-BR-en" "Pt-BR→En"; others stay as they are."""
     if not re.fullmatch(DIRECTION, direction):
         return direction
-    return "→".join(language[0].upper() + language[1:] for language in sides(direction))
+    return "→".join(language[0].upper() + language[1:] for language in split_direction(direction))

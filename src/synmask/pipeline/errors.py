@@ -74,11 +74,11 @@ def machine_fault(error: BaseException) -> str | None:
     if isinstance(error, IsADirectoryError) and error.filename:
         return f"{error.filename}: a folder; give the name of a file"
     if isinstance(error, OSError):
-        return f"{error.filename or _done_at(error)}: {error.strerror or error}"
+        return f"{error.filename or _operation_of(error)}: {error.strerror or error}"
     return None
 
 
-def _done_at(error: OSError) -> str:
+def _operation_of(error: OSError) -> str:
     """The operation in which the system raised an error without a file name."""
     places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
     for module in reversed(places):

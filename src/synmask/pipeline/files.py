@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Split = Literal["train", "valid", "test"]  # of a corpus: the stems of its files
 SPLITS = get_args(Split)
+Pair = tuple[str, str]  # a sentence and its translation
 
 
 @contextmanager
@@ -38,13 +39,13 @@ def all_writing(paths: Sequence[str | Path], mode: str = "w") -> Iterator[list[I
     paths = [Path(path) for path in paths]
     with replacing(paths) as temporaries, ExitStack() as stack:
         yield [
-            stack.enter_context(_opened(temporary, mode, packed=path.suffix == ".gz"))
+            stack.enter_context(_open_for_writing(temporary, mode, packed=path.suffix == ".gz"))
             for path, temporary in zip(paths, temporaries, strict=True)
         ]
 
 
 @contextmanager
-def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
+def _open_for_writing(path: Path, mode: str, packed: bool) -> Iterator[IO]:
     with ExitStack() as stack:
         handle: IO = stack.enter_context(io.BufferedWriter(PatientFile(path, "wb")))
         if packed:
@@ -54,7 +55,7 @@ def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
         yield handle
 
 
-def plain_or_packed(path: str | Path) -> str:
+def existing_or_packed(path: str | Path) -> str:
     """`path`, or PATH.gz if only that exists."""
     packed = Path(f"{path}.gz")
     return str(packed if packed.exists() and not Path(path).exists() else path)
@@ -90,7 +91,7 @@ def line_key(text: str) -> str:
     return text.lstrip("\ufeff").rstrip("\r")
 
 
-def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+def read_pairs(source: str | Path, target: str | Path) -> Iterator[Pair]:
     """Yield the line pairs of two aligned files.
 
     Raises:
@@ -212,18 +213,18 @@ def read_csv(path: str | Path, columns: Iterable[str], advice: str, **kwargs: An
     return rows
 
 
-def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""
     values: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{name}.")
+            values |= flatten(value, f"{prefix}{name}.")
         else:
             values[prefix + name] = tuple(value) if isinstance(value, list) else value
     return values
 
 
-def together(**lists: Sequence) -> list[tuple]:
+def zip_equal(**lists: Sequence) -> list[tuple]:
     """Zip lists of files, and of what belongs to each: options that must have the same number of values.
 
     Raises:

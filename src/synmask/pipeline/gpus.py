@@ -22,20 +22,20 @@ from synmask.pipeline.errors import UserError
 POLL_SECONDS = 1.0  # seconds between two looks for free GPUs
 
 
-def visible() -> list[str]:
+def visible_gpus() -> list[str]:
     """The GPUs this process may use: those that CUDA takes from CUDA_VISIBLE_DEVICES, or else all numbers.
 
     CUDA hides what comes after the first entry that is no GPU, such as -1, and all if one is named twice. It
     reads the number that an entry begins with; names such as GPU-8932f937 and MIG-… stand among their like.
     """
     if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
-        return _numbers()
+        return _gpu_numbers()
     entries = [entry.strip() for entry in chosen.split(",")]
     prefix = next((prefix for prefix in ("GPU-", "MIG-") if chosen.startswith(prefix)), None)
     if prefix:
         known = takewhile(lambda entry: entry.startswith(prefix), entries)
     else:
-        existing = _numbers()
+        existing = _gpu_numbers()
         numbers = (re.match(r"\+?(\d+)", entry) for entry in entries)
         known = (str(int(number[1])) for number in takewhile(bool, numbers))
         known = takewhile(lambda number: not existing or number in existing, known)
@@ -43,7 +43,7 @@ def visible() -> list[str]:
     return gpus if len({*gpus}) == len(gpus) else []
 
 
-def _numbers() -> list[str]:
+def _gpu_numbers() -> list[str]:
     """The numbers of this machine's GPUs; none if the driver does not list them."""
     query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     try:
@@ -64,13 +64,13 @@ def lease(count: int) -> Iterator[list[str]]:
     Raises:
         UserError: the folder of the locks belongs to another user.
     """
-    gpus = visible()
+    gpus = visible_gpus()
     count = min(count, len(gpus))
     if count < 1:
         yield []
         return
     with ExitStack() as held:
-        taken = _wait(gpus, count, held)
+        taken = _wait_for_gpus(gpus, count, held)
         before = os.environ.get("CUDA_VISIBLE_DEVICES")
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
         try:
@@ -82,11 +82,11 @@ def lease(count: int) -> Iterator[list[str]]:
                 os.environ["CUDA_VISIBLE_DEVICES"] = before
 
 
-def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
-    folder, reported = _folder(), False
+def _wait_for_gpus(gpus: list[str], count: int, held: ExitStack) -> list[str]:
+    folder, reported = _lock_folder(), False
     while True:
         with ExitStack() as locks:  # all or none, so that two waiting jobs cannot block each other
-            if len(taken := _take(folder, gpus, count, locks)) == count:
+            if len(taken := _lock_free_gpus(folder, gpus, count, locks)) == count:
                 held.push(locks.pop_all())
                 return taken
         if not reported:
@@ -95,7 +95,7 @@ def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
         time.sleep(POLL_SECONDS)
 
 
-def _take(folder: Path, gpus: list[str], count: int, locks: ExitStack) -> list[str]:
+def _lock_free_gpus(folder: Path, gpus: list[str], count: int, locks: ExitStack) -> list[str]:
     """Lock up to `count` GPUs that are free."""
     taken: list[str] = []
     for gpu in gpus:
@@ -107,7 +107,7 @@ def _take(folder: Path, gpus: list[str], count: int, locks: ExitStack) -> list[s
     return taken
 
 
-def _folder() -> Path:
+def _lock_folder() -> Path:
     """The user's folder of locks, on this machine's own disk."""
     folder = Path(tempfile.gettempdir()) / f"synmask-gpus-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

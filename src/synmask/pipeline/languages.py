@@ -11,7 +11,7 @@ LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
 DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
 
 # Codes and their scripts that need no look-up: loading the registry takes a tenth of a second.
-PLAIN = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
+COMMON_SCRIPTS = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
 NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
 HAN = frozenset({"Hans", "Hant"})
 # Scripts (ISO 15924) without spaces between words → characters of a word, on average
@@ -25,7 +25,7 @@ _UNSPACED = (
     r"\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Bopo}"
     r"\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}\uFF00-\uFFEF"
 )
-SPACED = rf"[[!-~\p{{L}}\p{{M}}\p{{Nd}}]--[{_UNSPACED}]]"
+SPACED_CHARACTER = rf"[[!-~\p{{L}}\p{{M}}\p{{Nd}}]--[{_UNSPACED}]]"
 BLANK = "▁"  # a token that stands for a space of the text, as sentencepiece writes it
 
 
@@ -36,15 +36,15 @@ def _tag(code: str) -> Any:
     return langcodes.Language.get(code)  # deu and ger become de
 
 
-def valid(code: str) -> bool:
+def is_language(code: str) -> bool:
     """Whether `code` names a language."""
-    if code in PLAIN:
+    if code in COMMON_SCRIPTS:
         return True
     tag = _tag(code)
     return tag.is_valid() and tag.language not in NO_LANGUAGES
 
 
-def known_as(code: str, known: Iterable[str]) -> str | None:
+def match_language(code: str, known: Iterable[str]) -> str | None:
     """The code among `known` of the same language: deu, de_AT → de, cmn → zh; None if there is none."""
     known = list(known)
     if code in known:
@@ -54,24 +54,24 @@ def known_as(code: str, known: Iterable[str]) -> str | None:
     return next(same, None)
 
 
-def shortest(code: str) -> str:
+def base_language(code: str) -> str:
     """The code of the language alone, with two letters if it has one: zho → zh, pt_BR → pt."""
-    return code if code in PLAIN else _tag(code).language
+    return code if code in COMMON_SCRIPTS else _tag(code).language
 
 
-def code_among(known: Iterable[str], code: str) -> str:
+def closest_language(known: Iterable[str], code: str) -> str:
     """The code among `known` of the same language, its shortest one if there is none."""
-    return known_as(code, known) or shortest(code)
+    return match_language(code, known) or base_language(code)
 
 
-def script(code: str) -> str:
+def script_of(code: str) -> str:
     """The script that the language is written in, such as Latn, by ISO 15924."""
-    return PLAIN.get(code) or _tag(code).maximize().script
+    return COMMON_SCRIPTS.get(code) or _tag(code).maximize().script
 
 
 def default_tokeniser(code: str) -> tuple[str, str]:
     """The name of the tokeniser that a corpus takes unless it names one, and why (docs/corpora.md)."""
-    used = script(code)
+    used = script_of(code)
     if used not in WITHOUT_SPACES:
         return "moses", "words have spaces between them"
     if used == "Jpan":
@@ -82,24 +82,24 @@ def default_tokeniser(code: str) -> tuple[str, str]:
 
 def characters_per_word(code: str, tokeniser: str) -> float | None:
     """How many characters count as a word where the tokeniser makes no words; None where it makes some."""
-    return WITHOUT_SPACES.get(script(code), WITH_SPACES) if tokeniser == "char" else None
+    return WITHOUT_SPACES.get(script_of(code), WITH_SPACES) if tokeniser == "char" else None
 
 
-def with_name(code: str) -> str:
+def describe_language(code: str) -> str:
     """The code and its meaning, and the language that may be meant: "kr (Kanuri; Korean is ko)"."""
-    right = of_country(code)
-    hint = f"; {name(right)} is {right}" if right and right != shortest(code) else ""
-    return f"{code} ({name(code)}{hint})"
+    right = country_language(code)
+    hint = f"; {language_name(right)} is {right}" if right and right != base_language(code) else ""
+    return f"{code} ({language_name(code)}{hint})"
 
 
-def of_country(code: str) -> str | None:
+def country_language(code: str) -> str | None:
     """The language of the country with this code of two letters; None where there is none, or English."""
     country = _tag(f"und-{code.upper()}") if len(code) == 2 else None
     right = country.maximize().language if country and country.is_valid() else "en"
     return None if right == "en" else right  # the library also returns English for unknown countries
 
 
-def name(code: str) -> str:
+def language_name(code: str) -> str:
     from langcodes.registry_parser import parse_registry
 
     short = _tag(code).language
@@ -108,12 +108,12 @@ def name(code: str) -> str:
 
 
 @cache
-def note(words: str) -> None:
+def print_note(words: str) -> None:
     """Print a note on stderr, once."""
     print(f"note: {words}", file=sys.stderr)
 
 
-def sides(direction: str) -> tuple[str, str]:
+def split_direction(direction: str) -> tuple[str, str]:
     """Source and target: "de-en" → ("de", "en"), "pt-BR-zh-Hant" → ("pt-BR", "zh-Hant")."""
     source, target = re.split("-(?=[a-z])", direction)
     return source, target

@@ -11,18 +11,18 @@ from pathlib import Path
 
 from synmask.pipeline.errors import UserError
 
-PACKAGES = (
+VERSIONED_PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
     "regex", "tokenizers", "langdetect", "langcodes", "mecab-python3", "ipadic", "icu4py",
     "sentencepiece", "triton",
 )  # fmt: skip
-HERE = Path(__file__).resolve()
-ARCHIVED = HERE.with_name("commit.txt")
+THIS_FILE = Path(__file__).resolve()
+ARCHIVED_COMMIT = THIS_FILE.with_name("commit.txt")
 GIT_REFUSALS = {  # part of git's message → why the commit is unknown
     "did not match any file": "git does not track this copy",
     "dubious ownership": "git does not trust this clone of another user's: docs/slurm.md",
 }
-CPUS = Path("/proc/cpuinfo")
+CPUINFO = Path("/proc/cpuinfo")
 INSTRUCTIONS = {  # from the widest
     "amx_bf16": "AMX", "avx512_bf16": "AVX-512 with bf16", "avx512f": "AVX-512", "avx2": "AVX2",
 }  # fmt: skip
@@ -31,7 +31,7 @@ INSTRUCTIONS = {  # from the widest
 def versions() -> dict[str, str]:
     """The versions of Python and of every package that can change a result."""
     installed = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in VERSIONED_PACKAGES:
         try:
             installed[package] = version(package)
         except PackageNotFoundError:
@@ -44,7 +44,7 @@ def processor() -> str:
 
     Libraries choose their loops by these instructions, and each rounds in its own way.
     """
-    lines = CPUS.read_text().splitlines() if CPUS.exists() else []
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
     fields = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in reversed(lines) if ":" in line)
     name = fields.get("model name") or platform.processor() or "unknown processor"
     flags = fields.get("flags", "").split()
@@ -62,7 +62,7 @@ def check_code(source: Path) -> None:
     Raises:
         UserError: they differ.
     """
-    running = HERE.parents[1]
+    running = THIS_FILE.parents[1]
     if not source.is_dir() or source.samefile(running):
         return
     files = [path.relative_to(source) for path in source.rglob("*.py")]
@@ -92,12 +92,12 @@ def commit() -> str:
     Git is used only if it tracks this file: an unpacked archive may lie inside another repository.
     An archive that `git archive` made names its commit in commit.txt (.gitattributes).
     """
-    root = next((folder for folder in HERE.parents if (folder / ".git").exists()), None)
-    known = ARCHIVED.read_text().strip() if ARCHIVED.exists() else "$Format"
+    root = next((folder for folder in THIS_FILE.parents if (folder / ".git").exists()), None)
+    known = ARCHIVED_COMMIT.read_text().strip() if ARCHIVED_COMMIT.exists() else "$Format"
     why = "neither a clone nor an archive of git's"
     if root is not None:
         try:
-            _git(root, "ls-files", "--error-unmatch", str(HERE))
+            _git(root, "ls-files", "--error-unmatch", str(THIS_FILE))
             changed = _git(root, "status", "--porcelain", "--untracked-files=no")
             return _git(root, "rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
         except FileNotFoundError:
@@ -115,7 +115,7 @@ def _git(root: Path, *words: str) -> str:
     user, their code runs already: then the repository is named explicitly, which git accepts.
     """
     place = ["-C", root]
-    if (root / ".git").stat().st_uid == HERE.stat().st_uid:
+    if (root / ".git").stat().st_uid == THIS_FILE.stat().st_uid:
         place = [f"--git-dir={root / '.git'}", f"--work-tree={root}"]
     environment = os.environ | {"LC_ALL": "C"}
     done = subprocess.run(

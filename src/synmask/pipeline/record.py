@@ -1,6 +1,6 @@
 """The record that a run keeps of itself, and the files that are a run's.
 
-RUN/train.json, which a training writes, says which run it is (`NAMES`), on what it depends ("settings",
+RUN/train.json, which a training writes, says which run it is (`RUN_KEYS`), on what it depends ("settings",
 "seed", "data", "code", "start": the weights it started from), how it went, and "training", a digest of
 settings, seed and data. Later steps read all this there. Models, and the records of other files, have the run
 and the digest of their training; a step refuses files of another run or of another training.
@@ -24,12 +24,14 @@ from synmask.pipeline.files import json_text, read_object
 from synmask.pipeline.paths import run_of_folder
 from synmask.pipeline.provenance import commit, versions
 
-Run = Mapping[str, Any]  # the contents of a train.json
-NO_RUN: Run = MappingProxyType({})  # of files that were made by hand
-NAMES = ("corpus", "direction", "task", "weights", "system", "seed")  # the keys that name a run
-IDENTITY = (*NAMES, "settings", "start")  # the keys that a model records
+RunRecord = Mapping[str, Any]  # the contents of a train.json
+NO_RUN: RunRecord = MappingProxyType({})  # of files that were made by hand
+RUN_KEYS = ("corpus", "direction", "task", "weights", "system", "seed")  # the keys that name a run
+IDENTITY_KEYS = (*RUN_KEYS, "settings", "start")  # the keys that a model records
 IDENTIFYING = ("settings", "seed", "data")  # of a training; later code may resume it
-OLDER = "delete it and run again with --config any_code=true: it is written again, and nothing is trained"
+RERUN_ADVICE = (
+    "delete it and run again with --config any_code=true: it is written again, and nothing is trained"
+)
 
 
 def training_digest(stamp: Mapping[str, Any]) -> str:
@@ -45,7 +47,7 @@ def training_digest(stamp: Mapping[str, Any]) -> str:
 # ---- runs --------------------------------------------------------------------------------------------------
 
 
-def new_run(folder: Path, facts: Run) -> dict[str, Any]:
+def new_run(folder: Path, facts: RunRecord) -> dict[str, Any]:
     """The record of a run that is to be trained: the names that its folder says, and these facts.
 
     Raises:
@@ -72,61 +74,63 @@ def read_run(folder: Path, *needed: str) -> dict[str, Any]:
     run = read_object(path)
     for key in ("settings", *needed):
         if key not in run:
-            raise UserError(f"{path}: no {key} in it (made by an older version, or by another verb); {OLDER}")
+            raise UserError(
+                f"{path}: no {key} in it (made by an older version, or by another verb); {RERUN_ADVICE}"
+            )
     check_owner(path, {"run": run}, run_of_folder(folder))
     return run
 
 
-def run_beside(path: Path) -> Run:
+def run_beside(path: Path) -> RunRecord:
     """The record of the run in whose folder a file lies; empty where there is none."""
     return read_run(path.parent) if (path.parent / "train.json").exists() else {}
 
 
-def training_in(folder: Path) -> Run:
+def read_training_digest(folder: Path) -> RunRecord:
     """The digest of the training in a run's folder, whatever version made it; empty where there is none."""
     path = folder / "train.json"
     return {"training": read_object(path).get("training")} if path.exists() else {}
 
 
-def names(run: Run) -> dict[str, Any]:
+def run_names(run: RunRecord) -> dict[str, Any]:
     """The parts of a run that name it."""
-    return {key: run[key] for key in NAMES if key in run}
+    return {key: run[key] for key in RUN_KEYS if key in run}
 
 
-def identity(run: Run) -> dict[str, Any]:
+def run_identity(run: RunRecord) -> dict[str, Any]:
     """The parts of a run that its model records."""
-    return {key: run[key] for key in IDENTITY if key in run}
+    return {key: run[key] for key in IDENTITY_KEYS if key in run}
 
 
-def weights_of(folder: Path) -> dict[str, Any]:
+def weights_identity(folder: Path) -> dict[str, Any]:
     """The weights in a folder, as the trainings that start from them record it ("start").
 
     Those that were trained here have a record with settings and seed; of others it is the name.
     """
-    return identity(read_run(folder)) if (folder / "train.json").exists() else run_of_folder(folder)
+    return run_identity(read_run(folder)) if (folder / "train.json").exists() else run_of_folder(folder)
 
 
 # ---- models ------------------------------------------------------------------------------------------------
 
 
-def identity_keys(run: Run) -> dict[str, Any]:
+def model_identity(run: RunRecord) -> dict[str, Any]:
     """The keys of a model's file that say whose it is; none if it was made by hand."""
-    known = identity(run)
+    known = run_identity(run)
     digest = {"training": run["training"]} if "training" in run else {}
     return {"run": {**known, "commit": commit()}, **digest} if known else digest
 
 
-def check_model(path: Path, saved: Mapping[str, Any], run: Run) -> None:
+def check_model(path: Path, saved: Mapping[str, Any], run: RunRecord) -> None:
     """Check that the contents of a model's file belong to the run that reads it; by hand any model will do.
 
     Raises:
         UserError: they are another run's, or say nothing of it, or are another training's.
     """
-    check_owner(path, saved, identity(run))
+    check_owner(path, saved, run_identity(run))
     check_training(path, saved.get("training"), path.with_name("train.json"), run.get("training"))
 
 
-def check_owner(path: Path, saved: Mapping[str, Any], run: Run) -> None:
+def check_owner(path: Path, saved: Mapping[str, Any], run: RunRecord) -> None:
     """Check that the contents of a file belong to a run.
 
     Args:
@@ -142,7 +146,7 @@ def check_owner(path: Path, saved: Mapping[str, Any], run: Run) -> None:
     recorded = saved.get("run")
     if not isinstance(recorded, Mapping):
         raise UserError(f"{path}: names no run (made by hand, or by an older version); {advice}")
-    for part in (part for part in IDENTITY if part in run and recorded.get(part) != run[part]):
+    for part in (part for part in IDENTITY_KEYS if part in run and recorded.get(part) != run[part]):
         other, own = recorded.get(part), run[part]
         if isinstance(other, Mapping) and isinstance(own, Mapping):
             other, own = first_difference(other, own)
@@ -155,7 +159,7 @@ def check_training(path: Path, training: str | None, other: Path, its: str | Non
         raise UserError(f"{other}: of another training than {path}; train again, or make that again")
 
 
-def check_start(folder: Path, saved: Mapping[str, Any], start: Run) -> None:
+def check_start(folder: Path, saved: Mapping[str, Any], start: RunRecord) -> None:
     """`check_owner` for the model.pt of the weights folder that a training starts from.
 
     Fetched weights are not checked: they record no run, or one of another machine.
@@ -175,22 +179,22 @@ def first_difference(value: Any, other: Any, path: str = "") -> tuple[str, str]:
 # ---- other files -------------------------------------------------------------------------------------------
 
 
-def record(path: Path, run: Run, training: str | None, texts: Mapping[Path, str]) -> dict[str, Any]:
+def new_record(path: Path, run: RunRecord, training: str | None, texts: Mapping[Path, str]) -> dict[str, Any]:
     """The keys of the record `path` of files with these texts."""
-    return {"run": names(run), "training": training, "sha256": checksums(path, texts)}
+    return {"run": run_names(run), "training": training, "sha256": checksums(path, texts)}
 
 
 def checksums(path: Path, texts: Mapping[Path, str]) -> dict[str, str]:
     """The value of "sha256" in the record `path` of files with these texts."""
-    return {_name(part, path): hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
+    return {_part_name(part, path): hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
 
 
-def _name(part: Path, path: Path) -> str:
+def _part_name(part: Path, path: Path) -> str:
     """The name of a file in the record `path`."""
     return part.name.removeprefix(f"{path.stem}.")
 
 
-def read_record(path: Path, parts: Iterable[Path] = (), run: Run = NO_RUN) -> dict[str, Any]:
+def read_record(path: Path, parts: Iterable[Path] = (), run: RunRecord = NO_RUN) -> dict[str, Any]:
     """The rest of a record, after a check that all parts are of one run.
 
     Records of older versions and of steps by hand have fewer keys; what is missing is not checked.
@@ -205,22 +209,22 @@ def read_record(path: Path, parts: Iterable[Path] = (), run: Run = NO_RUN) -> di
     rest = read_object(path)
     owner, training, sums = (rest.pop(key, None) for key in ("run", "training", "sha256"))
     if owner:
-        check_owner(path, {"run": owner}, names(run) or run_of_folder(path.parent))
+        check_owner(path, {"run": owner}, run_names(run) or run_of_folder(path.parent))
     for part in parts:
-        known = (sums or {}).get(_name(part, path)) if part.parent == path.parent else None
+        known = (sums or {}).get(_part_name(part, path)) if part.parent == path.parent else None
         if known and part.exists() and text_sha256(part) != known:
             raise UserError(f"{part}: not what {path.name} was written with; make both again")
     check_training(path, training, path.with_name("train.json"), run.get("training"))
     return rest
 
 
-def check_part(path: Path, run: Run = NO_RUN) -> None:
+def check_part(path: Path, run: RunRecord = NO_RUN) -> None:
     """`read_record` of the record of a file, NAME.json beside NAME.txt, if there is one."""
     if (beside := path.with_suffix(".json")).exists() and beside != path:
         read_record(beside, [path], run)
 
 
-def scores_of(run: Run, scores: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
+def scores_of(run: RunRecord, scores: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
     """The contents of a run's scores.json: its record, its scores, and what made them.
 
     Args:

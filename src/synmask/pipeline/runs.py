@@ -16,7 +16,7 @@ from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.languages import sides
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, fill
 from synmask.pipeline.tasks import AVERAGE, SUBMISSION
@@ -213,7 +213,7 @@ def of_experiment(config: Config, name: str) -> list[Run]:
     """The runs of an experiment, by direction, system and seed."""
     entry = config.plain_experiments[name]
     keys = product(entry.directions, entry.systems, entry.seeds or config.seeds)
-    return [Run(entry.corpus, *sides(direction), system, seed) for direction, system, seed in keys]
+    return [Run(entry.corpus, *split_direction(direction), system, seed) for direction, system, seed in keys]
 
 
 def induces(config: Config, run: Run, syntax: str = "distances") -> bool:
@@ -259,7 +259,7 @@ def of_columns(shown: Iterable[Column]) -> list[Run | Tuning]:
         trained = ((system, seed) for system, seeds in column["runs"].items() for seed in seeds)
         for system, seed in trained:
             if "task" not in column:
-                runs[Run(column["corpus"], *sides(column["column"]), system, seed)] = None
+                runs[Run(column["corpus"], *split_direction(column["column"]), system, seed)] = None
             elif system not in BASELINES:
                 runs[Tuning(column["corpus"], column["task"], system, seed)] = None
     return [*runs]

@@ -1,8 +1,9 @@
 """The trainings that have checkpoints in a run's folder: what each depends on, and how far it has come.
 
 A training's stamp holds all that its result depends on: "settings", "seed", "data" (a checksum) and "code" (a
-digest). Its checkpoints lie in the folder `run`/checkpoints/`name(stamp)`, with the stamp in stamp.json and
-the finished epochs in history.csv. Before there were such folders, they lay in `run`/checkpoints itself.
+digest). Its checkpoints lie in the folder `run`/checkpoints/`folder_name(stamp)`, with the stamp in
+stamp.json and the finished epochs in history.csv. Before there were such folders, they lay in
+`run`/checkpoints itself.
 """
 
 import hashlib
@@ -19,13 +20,13 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import json_text, read_object
 
 Stamp = Mapping[str, Any]
-DIGITS = 12
+NAME_DIGITS = 12
 LAST, FINISHED = "last.pt", "finished.pt"  # the state to resume from; the record of all epochs
 
 
-def name(stamp: Stamp) -> str:
+def folder_name(stamp: Stamp) -> str:
     """The name of the folder of a training's checkpoints."""
-    return hashlib.sha256(json_text(stamp).encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(json_text(stamp).encode()).hexdigest()[:NAME_DIGITS]
 
 
 @dataclass(frozen=True)

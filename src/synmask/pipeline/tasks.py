@@ -10,7 +10,7 @@ AVERAGE = "average"  # the column of a table that has no runs of its own
 BINARY = ("0", "1")
 INFERENCE = ("entailment", "neutral", "contradiction")
 ANSWER = ("entailment", "not_entailment")
-HIGHEST = 5.0  # of a score; models learn it as a share of this, as in fairseq's recipe for STS-B
+MAX_SCORE = 5.0  # of a score; models learn it as a share of this, as in fairseq's recipe for STS-B
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Task:
     @property
     def unit(self) -> float:
         """The label or score that an output of 1 stands for: of scores HIGHEST."""
-        return 1.0 if self.labels else HIGHEST
+        return 1.0 if self.labels else MAX_SCORE
 
     def target(self, label: str) -> float:
         """The number to learn: the place of a label; a score from 0 to 1, in six digits as in the recipe.
@@ -54,7 +54,7 @@ class Task:
         return self.labels[int(target)] if self.labels else f"{target * self.unit:.4f}"
 
 
-GLUE = {
+GLUE_TASKS = {
     "cola": Task(1, BINARY, ("matthews",)),
     "sst-2": Task(1, BINARY, ("accuracy",)),
     "mnli": Task(2, INFERENCE, ("accuracy",)),
@@ -64,13 +64,13 @@ GLUE = {
     "qqp": Task(2, BINARY, ("f1", "accuracy")),
     "sts-b": Task(2, (), ("pearson", "spearman")),
 }
-DEMO = {  # demo/tasks/
+DEMO_TASKS = {  # demo/tasks/
     "acceptability": Task(1, BINARY, ("matthews",)),
     "paraphrase": Task(2, BINARY, ("f1", "accuracy")),
     "entailment": Task(2, INFERENCE, ("accuracy",)),
     "predicate": Task(1, (), ("pearson", "spearman")),
 }
-TASKS = GLUE | DEMO
+TASKS = GLUE_TASKS | DEMO_TASKS
 SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set
     "CoLA.tsv": ("cola", "test"),
     "SST-2.tsv": ("sst-2", "test"),
@@ -85,7 +85,7 @@ SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task w
 }
 
 
-def task_named(name: str) -> Task:
+def task_of(name: str) -> Task:
     """The task of this name.
 
     Raises:

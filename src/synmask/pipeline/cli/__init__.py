@@ -15,14 +15,14 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from synmask.__main__ import stop_at_signals
-from synmask.pipeline.disk import PatientFile, endless, naming_read_errors
+from synmask.pipeline.disk import PatientFile, is_endless, naming_read_errors
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
 FOR_PEOPLE = "For people"
 STDOUT = "standard output"
-HERE = Path(__file__).parents[1]
+PIPELINE = Path(__file__).parents[1]
 
 
 def app(*listed: str) -> App:
@@ -37,7 +37,7 @@ def app(*listed: str) -> App:
             json_list=False,
             json_dict=False,
             show_default=lambda value: str(value) if value else None,
-            validator=_ends,
+            validator=_refuse_endless,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -48,7 +48,7 @@ def app(*listed: str) -> App:
         for verb, place in verbs.items():
             kwargs = {"name": verb, "group": group, "sort_key": next(numbers)}
             if listed:  # without arguments that would import the verb
-                kwargs |= {"help": _sentence(place) if title in listed else "", "show": title in listed}
+                kwargs |= {"help": _summary_of(place) if title in listed else "", "show": title in listed}
             synmask.command(f"synmask.pipeline.{place}", **kwargs)
     rest = Group("Other", sort_key=next(numbers))
     synmask.command(steps, group=rest)
@@ -67,20 +67,20 @@ def steps() -> None:
     app(*STEPS).help_print([])
 
 
-def _sentence(place: str) -> str:
+def _summary_of(place: str) -> str:
     """The beginning of the docstring of a verb's function."""
     module, _, name = place.partition(":")
-    stem = HERE.joinpath(*module.split("."))
+    stem = PIPELINE.joinpath(*module.split("."))
     file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     functions = (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.FunctionDef))
     text = next(ast.get_docstring(function) for function in functions if function.name == name)
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def _ends(_: Any, value: Any) -> None:
+def _refuse_endless(_: Any, value: Any) -> None:
     """Refuse endless devices: reading them would fill the memory."""
     for path in value if isinstance(value, tuple) else (value,):
-        if isinstance(path, Path) and endless(path):
+        if isinstance(path, Path) and is_endless(path):
             raise UserError(f"{path}: a device that never ends; give a file")
 
 
@@ -92,7 +92,7 @@ def main(words: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else [*words]
     output = _prepare_streams()
     if "" in words:
-        _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
+        _exit_with(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in STEPS["Training"]:
         stop_at_signals(training=True)
     elif signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # since the start
@@ -108,22 +108,22 @@ def main(words: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
         if isinstance(counts, dict):
             parts = (f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items())
-            _say(", ".join(parts))
+            _print_error(", ".join(parts))
     except CycloptsError as error:
-        _leave(words, _usage(error), 2)
+        _exit_with(words, _usage_error(error), 2)
     except UserError as error:
-        _leave(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
+        _exit_with(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not interrupt this line
-        _leave(words, "interrupted", 128 + signal.SIGINT)
+        _exit_with(words, "interrupted", 128 + signal.SIGINT)
     except Exception as error:
         if isinstance(error, OSError) and error.filename == STDOUT:
-            _discard(sys.stdout)
+            _discard_stream(sys.stdout)
             if isinstance(error, BrokenPipeError):  # the reader closed the pipe
                 sys.exit(1)
         if (line := machine_fault(error)) is None:
             raise
-        _leave(words, line, 1)
+        _exit_with(words, line, 1)
 
 
 class _StandardOutput:
@@ -166,21 +166,21 @@ def _prepare_streams() -> Any:
     return output
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print a line on stderr, unless that is closed or full: what was made is whole without it."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        _discard(sys.stderr)
+        _discard_stream(sys.stderr)
 
 
-def _discard(stream: Any) -> None:
+def _discard_stream(stream: Any) -> None:
     """Drop what a stream could not write: Python would try again at its end, and exit with 120."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed, or None
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _usage(error: CycloptsError) -> str:
+def _usage_error(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
     from pydantic import ValidationError
 
@@ -205,7 +205,7 @@ def _usage(error: CycloptsError) -> str:
     return f"{name}: {fault}"
 
 
-def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:
+def _exit_with(words: Sequence[str], text: object, code: int) -> NoReturn:
     verb = [word for word in words[:1] if not word.startswith("-")]
-    _say(" ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines()))
+    _print_error(" ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines()))
     sys.exit(code)

@@ -18,7 +18,7 @@ import requests
 import torch
 
 from synmask import kernels
-from synmask.pipeline.cli.plan import disk, rows_of
+from synmask.pipeline.cli.plan import disk_space, rows_of
 from synmask.pipeline.cli.settings import load_targets, tokenisers
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
@@ -32,7 +32,7 @@ from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 from synmask.pipeline.workflow.terminal import first_names
 
-TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
+ANSWER_TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[str, str]  # what was looked at; what is wrong and what to do, "" if it is good
 
 
@@ -58,9 +58,11 @@ def doctor(
     if job and profile != "slurm":
         raise UserError("--job: give --profile slurm, too; the job is one of the cluster")
     config, targets = load_targets(target, configfile)
-    cluster = _cluster(config, targets, job=job) if profile == "slurm" else ()
+    cluster = _check_cluster(config, targets, job=job) if profile == "slurm" else ()
     good = True
-    checks = chain(_machine(), _tokenisers(config, targets), _files(config, targets), cluster)
+    checks = chain(
+        _check_machine(), _check_tokenisers(config, targets), _check_files(config, targets), cluster
+    )
     for subject, fault in checks:
         print(f"TO DO  {subject}: {fault}" if fault else f"good   {subject}")
         good = good and not fault
@@ -68,13 +70,13 @@ def doctor(
         sys.exit(1)
 
 
-def _machine() -> Iterator[Finding]:
+def _check_machine() -> Iterator[Finding]:
     """C++ operators (without them PyTorch takes more time or memory), the choice of operators, GPUs."""
     root = Path(kernels.__file__).parent
     with warnings.catch_warnings(action="ignore"):
         packages = ("induction", "pipeline.search", "pipeline.training")
         sources = {name: root.joinpath(*name.split("."), "kernel.cpp") for name in packages}
-        built = all(kernels.load(f"synmask.{name}", source) for name, source in sources.items())
+        built = all(kernels.load_kernel(f"synmask.{name}", source) for name, source in sources.items())
     yield "C++ operators", "" if built else "not built: install g++ and python3-dev, then run `make`"
     yield "operators: " + ", ".join(f"{name} {value}" for name, value in asdict(CPU).items()), ""
     gpus = torch.cuda.device_count()
@@ -82,24 +84,24 @@ def _machine() -> Iterator[Finding]:
     yield f"PyTorch {torch.__version__}, which sees {gpus} GPUs", todo
 
 
-def _tokenisers(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
+def _check_tokenisers(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     """The tokenisers of the targets' corpora, and why each is taken; Juman must be installed."""
     corpora = (run.corpus for run in trainings(config, targets) if isinstance(run, Run))
     for used, words in tokenisers(config, corpora):
         yield words, INSTALL_JUMAN if used == "juman" and not shutil.which("juman") else ""
 
 
-def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
+def _check_files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     """Java, files of the user's, downloads to come, and the disk."""
     needs = Targets(config)
     downloads = {path for name in targets for path in needs.downloads(name)}
     if any(path.endswith(".jar") for path in downloads):
         yield "Java for CoreNLP", "" if shutil.which("java") else "install default-jdk-headless"
     if own := {path for name in targets for path in needs.own_files(name)}:
-        missing = first_names(_missing(own))
+        missing = first_names(_missing_paths(own))
         todo = f"missing: {missing}: put them there, or change what the configuration names"
         yield f"{len(own)} files of yours", todo if missing else ""
-    left, places = _missing(downloads), set()
+    left, places = _missing_paths(downloads), set()
     if todo := licensed(config, left):
         yield "licensed data", todo
     for folder, name in (Path(path).parts[-2:] for path in left):
@@ -108,27 +110,27 @@ def _files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     places = sorted(places)
     todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"
     with ThreadPoolExecutor() as threads:
-        for place, reached in zip(places, threads.map(_answers, places), strict=True):
+        for place, reached in zip(places, threads.map(_is_reachable, places), strict=True):
             yield f"downloads from {place}", "" if reached else todo
-    yield disk(rows_of(config, targets))
+    yield disk_space(rows_of(config, targets))
 
 
-def _missing(paths: Iterable[str]) -> list[str]:
+def _missing_paths(paths: Iterable[str]) -> list[str]:
     return sorted(path for path in paths if not os.path.exists(path))
 
 
-def _answers(place: str) -> bool:
+def _is_reachable(place: str) -> bool:
     """Whether a host answers, or a folder is there."""
     if "://" not in place:
         return os.path.isdir(os.path.expanduser(place))
     try:
-        requests.head(place, timeout=TIMEOUT)
+        requests.head(place, timeout=ANSWER_TIMEOUT)
     except (requests.RequestException, ValueError):  # the latter: a mirror that is no URL
         return False
     return True
 
 
-def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[Finding]:
+def _check_cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[Finding]:
     """SLURM's commands, partitions, nodes, and with `job` whether a node sees what is written here."""
     try:
         slurm.check_commands()
@@ -160,7 +162,7 @@ def _cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iterator[F
         yield "a node sees this folder", todo if refusal else ""
 
 
-def _sbatch(site: slurm.Site, partition: str, *words: str, timeout: float = TIMEOUT) -> str:
+def _sbatch(site: slurm.Site, partition: str, *words: str, timeout: float = ANSWER_TIMEOUT) -> str:
     """Submit a small job with the site's account, QOS and options → SLURM's words if that fails, "" else."""
     command = ["sbatch", "-p", partition, "--mem", "100", "-t", "1", *site.extra.split()]
     command += ["-A", site.account] * bool(site.account) + ["--qos", site.qos] * bool(site.qos)

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import IO, Any
 
 from synmask.pipeline import languages as codes
-from synmask.pipeline.cli.plan import SAMPLED, outcomes_of, sample
+from synmask.pipeline.cli.plan import SAMPLED_PAIRS, count_outcomes, reservoir_sample
 from synmask.pipeline.config.base import EXTERNAL, Language, Name
 from synmask.pipeline.config.loading import load_project
 from synmask.pipeline.config.sections import Text
-from synmask.pipeline.corpora.bilingual import Pair, read_tmx, read_tsv
+from synmask.pipeline.corpora.bilingual import read_tmx, read_tsv
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import SPLITS, all_writing, read_pairs
+from synmask.pipeline.files import SPLITS, Pair, all_writing, read_pairs
 
 Reader = Callable[[], Iterable[Pair]]
-LEAST = 500  # different pairs of a text that is split; valid and test get a tenth each
-MOST_HELD_OUT = 1000  # pairs of each
+MIN_PAIRS = 500  # different pairs of a text that is split; valid and test get a tenth each
+MAX_HELD_OUT = 1000  # pairs of each
 RATIOS = (1.5, 2.0, 3.0, 4.5, 9.0)  # limits of the length ratio; the first is the default
-NO_LANGUAGES = {
+OTHER_SUFFIXES = {
     "bpe",
     "doc",
     "raw",
@@ -34,12 +34,12 @@ NO_LANGUAGES = {
     "trg",
     "txt",
 }  # ends of file names, although ISO 639 has some
-DROPPED = 0.02  # share of the training pairs that the limit may drop
-TINY, SMALL = (
+MAX_DROPPED = 0.02  # share of the training pairs that the limit may drop
+TINY_PAIRS, SMALL_PAIRS = (
     20_000,
     100_000,
 )  # training pairs below which models are as small as the demo's, multi30k-small's
-SEEN = 60_000  # training pairs that a tiny model sees
+TINY_PAIRS_SEEN = 60_000  # training pairs that a tiny model sees
 ENTRY = """\
 # yaml-language-server: $schema=schema.json
 # Written by `{command}`; yours to change.
@@ -68,12 +68,12 @@ tables:
     experiments: [{name}]
     metrics: [sacrebleu, chrf]  # also ter, which takes longer, and functions of yours (docs/tables.md)
 """
-BASED = """\
+SMALL_MODEL = """\
     based_on: {base}  # the sizes of model and training that suit {size} pairs, on a laptop, too
     trees: null  # `corenlp` parses some languages, for pictures of trees (docs/parsing.md)
     bpe: {{merges: {merges}}}
 """
-OF_PAPER = """\
+PAPER_MODEL = """\
     bpe: {merges: 10000}
     # the model and its training are the paper's; for a laptop: `based_on: multi30k-small` and `trees: null`
 """
@@ -114,12 +114,14 @@ def new_corpus(
     _check_free(name, [*config.corpora, *config.named_targets], [entry, *places])
     try:
         with all_writing([*places, entry]) as (*texts, handle):
-            drawn = sample((pair for pair in _tidy(readers[0]) if all(pair)), 10 * MOST_HELD_OUT)
+            drawn = reservoir_sample(
+                (pair for pair in _normalised_pairs(readers[0]) if all(pair)), 10 * MAX_HELD_OUT
+            )
             random.Random(1).shuffle(drawn)
             if not drawn:
                 raise UserError(f"{name}: no pairs of sentences in these files")
-            facts = _write(readers, drawn, texts)
-            values = facts | _choices(sides, drawn, facts["pairs"][0])
+            facts = _write_splits(readers, drawn, texts)
+            values = facts | _choose_settings(sides, drawn, facts["pairs"][0])
             stems = [f'"{folder}/{split}.{{language}}"' for split in SPLITS]
             command = " ".join(shlex.join(["synmask", *sys.argv[1:]]).split())  # one line
             handle.write(ENTRY.format(name=name, files=stems, command=command, **values))
@@ -164,43 +166,43 @@ def _readers(
 def _language_of(path: Path) -> str:
     """The language that a file's name ends in."""
     code = path.name.removesuffix(".gz").rpartition(".")[2]
-    if code in NO_LANGUAGES or not re.fullmatch(codes.LANGUAGE, code) or not codes.valid(code):
+    if code in OTHER_SUFFIXES or not re.fullmatch(codes.LANGUAGE, code) or not codes.is_language(code):
         raise UserError(
             f"{path}: its name does not end in a language, as train.ja does; give --languages, too"
         )
     return code
 
 
-def _tidy(read: Reader) -> Iterator[Pair]:
+def _normalised_pairs(read: Reader) -> Iterator[Pair]:
     for source, target in read():
         yield " ".join(source.split()), " ".join(target.split())
 
 
-def _write(readers: Sequence[Reader], drawn: Sequence[Pair], texts: Sequence[IO]) -> dict[str, Any]:
+def _write_splits(readers: Sequence[Reader], drawn: Sequence[Pair], texts: Sequence[IO]) -> dict[str, Any]:
     """Write train, valid and test, both sides of each → what the entry says of them.
 
     Args:
         drawn: pairs of the first reader's text, in random order.
     """
     whole, *others = readers
-    held_out, apart = [[*_tidy(read)] for read in others], frozenset()
+    held_out, apart = [[*_normalised_pairs(read)] for read in others], frozenset()
     if not others:
         different = [*dict.fromkeys(drawn)]
-        if len(different) < LEAST:
-            advice = f"give {LEAST:,} or more, or files for valid and test, too"
+        if len(different) < MIN_PAIRS:
+            advice = f"give {MIN_PAIRS:,} or more, or files for valid and test, too"
             raise UserError(f"{len(different):,} different pairs are too few to be split; {advice}")
         size = len(different) // 10
         held_out = [different[:size], different[size : 2 * size]]
         apart = frozenset(different[: 2 * size])
     tested, trained, counts = {source for source, _ in held_out[1]}, set(), Counter()
-    for pair in _tidy(whole):
+    for pair in _normalised_pairs(whole):
         counts[pair not in apart] += 1
         if pair not in apart:
-            _print(pair, texts[:2])
+            _write_pair(pair, texts[:2])
             trained |= {pair[0]} & tested
     for place, pairs in enumerate(held_out, start=1):
         for pair in pairs:
-            _print(pair, texts[2 * place :])
+            _write_pair(pair, texts[2 * place :])
     splits = "train, valid and test are as they were given"
     if not others:
         copies = counts[False] - len(apart)
@@ -218,12 +220,12 @@ def _write(readers: Sequence[Reader], drawn: Sequence[Pair], texts: Sequence[IO]
     }
 
 
-def _print(pair: Pair, texts: Sequence[IO]) -> None:
+def _write_pair(pair: Pair, texts: Sequence[IO]) -> None:
     for line, text in zip(pair, texts, strict=False):
         text.write(f"{line}\n")
 
 
-def _choices(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[str, Any]:
+def _choose_settings(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[str, Any]:
     """Tokenisers, the limit of the length ratio, and sizes: what the entry says of them."""
     tokenisers = {side: codes.default_tokeniser(side) for side in sides}
     text = Text(tokeniser={side: tokeniser for side, (tokeniser, _) in tokenisers.items()})
@@ -231,23 +233,23 @@ def _choices(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[st
     if not {*text.tokeniser.values()} & {*EXTERNAL}:
         for ratio in RATIOS:
             limited = text.model_copy(update={"max_ratio": ratio})
-            outcomes = outcomes_of(drawn[:SAMPLED], sides, limited)
+            outcomes = count_outcomes(drawn[:SAMPLED_PAIRS], sides, limited)
             dropped[ratio] = outcomes["ratio"] / sum(outcomes.values())
-            if dropped[ratio] <= DROPPED:
+            if dropped[ratio] <= MAX_DROPPED:
                 break
     why_ratio = ", ".join(f"{limit:g} drops {share:.1%}" for limit, share in dropped.items())
-    sizes = OF_PAPER
-    if pairs < SMALL:
-        base, merges = ("demo", 2000) if pairs < TINY else ("multi30k-small", 6000)
-        sizes = BASED.format(base=base, size=f"{pairs:,}", merges=merges)
-    if pairs < TINY:
-        epochs = max(5, min(30, SEEN // pairs))
+    sizes = PAPER_MODEL
+    if pairs < SMALL_PAIRS:
+        base, merges = ("demo", 2000) if pairs < TINY_PAIRS else ("multi30k-small", 6000)
+        sizes = SMALL_MODEL.format(base=base, size=f"{pairs:,}", merges=merges)
+    if pairs < TINY_PAIRS:
+        epochs = max(5, min(30, TINY_PAIRS_SEEN // pairs))
         sizes += (
             f"    training: {{max_epochs: {epochs}}}  # a first table in minutes; more give better scores\n"
         )
     return {
         "sides": ", ".join(sides),
-        "names": ", ".join(map(codes.name, sides)),
+        "names": ", ".join(map(codes.language_name, sides)),
         "direction": "-".join(sides),
         "tokenisers": ", ".join(f"{side}: {tokeniser}" for side, (tokeniser, _) in tokenisers.items()),
         "why": "; ".join(f"{side}: {why}" for side, (_, why) in tokenisers.items()),

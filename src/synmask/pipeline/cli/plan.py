@@ -32,11 +32,11 @@ from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.targets import Targets
 
 BYTES = 4  # per parameter
-TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
-RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
+TRAINED_VALUES = 4  # values per parameter in training: itself, its gradient, Adam's two moments
+RESUMED_VALUES = 3  # of them in a checkpoint to resume from: all but the gradient
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
-BEST = 3
-SAMPLED = 2000  # training pairs, to estimate how many are dropped
+BEST_CHECKPOINTS = 3
+SAMPLED_PAIRS = 2000  # training pairs, to estimate how many are dropped
 PARSED_PER_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 
 
@@ -61,7 +61,7 @@ def plan(
     """
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     config, targets = load_targets(target, [path for path in configfile if path.suffix])
-    rows = lines(rows_of(config, targets), gpus)
+    rows = plan_lines(rows_of(config, targets), gpus)
     for line in chain(rows, parsing_lines(config, targets), text_lines(config, targets)):
         print(line)
     jobs, needed = Jobs(config), trainings(config, targets)
@@ -72,7 +72,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class Row:
+class PlanRow:
     """Trainings that differ in their seed, or fine-tunings of a task."""
 
     name: str  # the folder of their runs in results/
@@ -85,22 +85,22 @@ class Row:
     requested: int  # MB of memory that one training asks for
 
 
-def rows_of(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
+def rows_of(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[PlanRow]:
     """The rows of all `trainings` of the targets."""
     estimator, by_folder = Estimator(config, results), {}
     for training in trainings(config, targets):
         by_folder.setdefault(training.folders(), []).append(training)
-    return [_row(config, estimator, seeds) for seeds in by_folder.values()]
+    return [_plan_row(config, estimator, seeds) for seeds in by_folder.values()]
 
 
-def _row(config: Config, estimator: Estimator, seeds: list[Training]) -> Row:
+def _plan_row(config: Config, estimator: Estimator, seeds: list[Training]) -> PlanRow:
     first, work = seeds[0], estimator.workload(seeds[0])
-    resources, models = config.resources_of(first.wildcards), BEST
+    resources, models = config.resources_of(first.wildcards), BEST_CHECKPOINTS
     if isinstance(first, Run):
-        models = max(config.training_of(first.corpus, first.system).kept, BEST)
+        models = max(config.training_of(first.corpus, first.system).kept, BEST_CHECKPOINTS)
     size = work.parameters * BYTES
-    checkpoints = size * (models + 2 * RESUME)  # last.pt and previous.pt
-    return Row(
+    checkpoints = size * (models + 2 * RESUMED_VALUES)  # last.pt and previous.pt
+    return PlanRow(
         name=below_results(first.folders()).replace("/seed{seed}", "").removesuffix("/{system}"),
         count=len(seeds),
         left=sum(
@@ -109,7 +109,7 @@ def _row(config: Config, estimator: Estimator, seeds: list[Training]) -> Row:
         hours=estimator.hours(first),
         parameters=work.parameters,
         kept=size + (checkpoints if resources.keep_checkpoints else 0),  # else a hard link to the model
-        working=checkpoints + size * RESUME,  # a third one exists while it is written
+        working=checkpoints + size * RESUMED_VALUES,  # a third one exists while it is written
         requested=resources.mem_mb,
     )
 
@@ -136,13 +136,15 @@ def text_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
         files = [data.raw_files(corpus, "train", language) for language in languages]
         if {*tokenisers} & {*EXTERNAL} or not all(map(os.path.exists, chain(*files))):
             continue
-        outcomes = outcomes_of(sample(chain.from_iterable(map(read_pairs, *files)), SAMPLED), languages, text)
+        outcomes = count_outcomes(
+            reservoir_sample(chain.from_iterable(map(read_pairs, *files)), SAMPLED_PAIRS), languages, text
+        )
         if words := describe_dropped(outcomes):
             advice = advice_to_keep(corpus, outcomes)
             yield f"WARNING    {corpus}/{source}-{target}: in a sample {words}; {advice}"
 
 
-def outcomes_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: Text) -> Counter[str]:
+def count_outcomes(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text: Text) -> Counter[str]:
     """Raw pairs, counted by their outcome in `clean`; no tokeniser may be an external program."""
     tokens = (
         tokenise(lines, language, tokeniser=text.tokeniser_of(language))
@@ -155,7 +157,7 @@ def outcomes_of(pairs: Iterable[tuple[str, str]], languages: Sequence[str], text
     return outcomes
 
 
-def sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]:
+def reservoir_sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]:
     """Up to `size` of the pairs, each with the same probability."""
     draw, chosen = random.Random(1), []
     for number, pair in enumerate(pairs):
@@ -166,12 +168,12 @@ def sample(pairs: Iterable[tuple[str, str]], size: int) -> list[tuple[str, str]]
     return chosen
 
 
-COLUMNS = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")
+PLAN_COLUMNS = ("runs", "trainings", "done", "parameters", "GPU hours", "core hours", "disk")
 
 
-def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
+def plan_lines(rows: list[PlanRow], gpus: int = 1, results: Path = Path("results")) -> Iterator[str]:
     """The plan as text: a table, the hours of all trainings to come, and warnings of memory and disk."""
-    yield text_table(COLUMNS, [*map(_cells, rows)]) + "\n"
+    yield text_table(PLAN_COLUMNS, [*map(_row_cells, rows)]) + "\n"
     count, left = sum(row.count for row in rows), sum(row.left for row in rows)
     yield f"trainings  {count}, {count - left} of them done"
     hours = [row.hours for row in rows for _ in range(row.left)]
@@ -182,17 +184,17 @@ def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> It
     yield f"           measured where such trainings have run here, else estimated for {machines}"
     if unknown := [row.name for row in rows if row.left and row.hours.gpu is None]:
         yield f"?          the size of the text is not known, so that {', '.join(unknown)} have no hours"
-    words, fault = disk(rows, results)
+    words, fault = disk_space(rows, results)
     yield f"disk       {words}; each direction of a corpus takes six times its text"
     if fault:
         yield f"WARNING    {fault}"
     for row in rows:
-        if (needed := BYTES * TRAINED * row.parameters) > row.requested * 1e6:
+        if (needed := BYTES * TRAINED_VALUES * row.parameters) > row.requested * 1e6:
             takes = f"{decimal(needed)} of memory at least; it asks for {row.requested:,} MB"
             yield f"WARNING    {row.name} takes {takes}"
 
 
-def disk(rows: Iterable[Row], results: Path = Path("results")) -> tuple[str, str]:
+def disk_space(rows: Iterable[PlanRow], results: Path = Path("results")) -> tuple[str, str]:
     """The space for models still to come, one training at a time; the fault if there is not enough, or ""."""
     left = [row for row in rows if row.left]
     needed = sum(row.kept * row.left for row in left) + max((row.working for row in left), default=0)
@@ -201,7 +203,7 @@ def disk(rows: Iterable[Row], results: Path = Path("results")) -> tuple[str, str
     return words, f"{results}: not enough space" if needed > free else ""
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _row_cells(row: PlanRow) -> tuple[str, ...]:
     hours = ("?" if hours is None else f"{hours:,.2f}" for hours in row.hours)
     parameters = f"{row.parameters / 1e6:.1f} M"
     return row.name, str(row.count), str(row.count - row.left), parameters, *hours, decimal(row.kept)

@@ -10,8 +10,8 @@ from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.loading import check_named, inherit, load_project, origin
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flat
-from synmask.pipeline.languages import default_tokeniser, note
+from synmask.pipeline.files import flatten
+from synmask.pipeline.languages import default_tokeniser, print_note
 
 
 def settings(
@@ -43,12 +43,14 @@ def settings(
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"systems.{system}: {reason}") from None
     for _, words in tokenisers(config, [corpus]):
-        note(words)
+        print_note(words)
     if not places:
         print(as_json(run))
         return
     pieces = "sentencepiece" if entry.sentencepiece else "bpe"
-    all_settings = flat({"text": entry.text.plain(), pieces: getattr(entry, pieces).plain(), **run.plain()})
+    all_settings = flatten(
+        {"text": entry.text.plain(), pieces: getattr(entry, pieces).plain(), **run.plain()}
+    )
     rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in all_settings.items()]
     name_width, value_width = (max(map(len, column)) for column in zip(*rows, strict=True))
     values = inherit(values)

@@ -8,13 +8,11 @@ from pydantic import Field
 
 from synmask.pipeline.arguments import AS_WHOLE, CountOption, OneOrMore, Threads, Whole
 from synmask.pipeline.config.base import Beam, LengthPenalty
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import DEFAULT_DECODING, Decoding
 from synmask.pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from synmask.pipeline.translation.translate import Candidate
-
-DEFAULTS = Decoding()
 
 
 def translate(
@@ -24,9 +22,9 @@ def translate(
     output: Path | None = None,
     nbest: CountOption = 1,
     scores: bool = False,
-    beam: Annotated[Beam, AS_WHOLE] = DEFAULTS.beam,
-    length_penalty: LengthPenalty = DEFAULTS.length_penalty,
-    precision: Literal["fp32", "bf16"] = DEFAULTS.precision,
+    beam: Annotated[Beam, AS_WHOLE] = DEFAULT_DECODING.beam,
+    length_penalty: LengthPenalty = DEFAULT_DECODING.length_penalty,
+    precision: Literal["fp32", "bf16"] = DEFAULT_DECODING.precision,
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = 1,
     configfile: tuple[Path, ...] = (),
@@ -59,7 +57,7 @@ def translate(
     """
     from synmask.pipeline.config.loading import tokeniser_jars
     from synmask.pipeline.syntax.corenlp import corenlp_parser
-    from synmask.pipeline.text.lines import answer
+    from synmask.pipeline.text.lines import answer_lines
     from synmask.pipeline.translation.translate import Translator
 
     if nbest > beam:
@@ -76,7 +74,7 @@ def translate(
     # all lines that a program prepares come together, and are checked before the first is translated
     together, check = (None, None) if translator.starts_programs else (batch, translator.encode)
     prompt = f"{translator.text.source}>"
-    answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
+    answer_lines(reply, input=input, output=output, most=together, prompt=prompt, check=check)
 
 
 def _columns(number: int, candidate: "Candidate", nbest: int) -> list[str]:

@@ -15,7 +15,7 @@ from synmask.pipeline.config.loading import check_named, load_project, tokeniser
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
-from synmask.pipeline.languages import sides
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
@@ -66,7 +66,7 @@ def tree(
         raise UserError("give either --system (with --seed) or --model")
     models, gold = {_label(path): path for path in model}, None
     if system:
-        models, gold = _models(configfile, system, seed, corpus, direction)
+        models, gold = _find_models(configfile, system, seed, corpus, direction)
     if number is None:
         top, induced = None, _induce_trees(text, models, configfile)
     else:
@@ -116,10 +116,10 @@ def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path] |
 
 def _report_ties(induced: Mapping[str, "Parse"]) -> None:
     """Say on stderr how many splits of each tree only the rule for equal distances decides."""
-    from synmask.pipeline.syntax.tree import slots_of, ties
+    from synmask.pipeline.syntax.tree import count_ties, slots_of
 
     for label, parse in induced.items():
-        if tied := ties(slots_of([parse.distances])):
+        if tied := count_ties(slots_of([parse.distances])):
             message = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
             print(f"{label}: {message}", file=sys.stderr)
 
@@ -139,7 +139,7 @@ def as_utf8(text: str) -> str:
         raise UserError("the sentence is not UTF-8; set your terminal to it") from None
 
 
-def _models(
+def _find_models(
     configfiles: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
@@ -147,7 +147,7 @@ def _models(
 
     config, _, files = load_project(configfiles)
     path = files[-1]
-    corpus, direction = _experiment(path, config, corpus, direction)
+    corpus, direction = _find_experiment(path, config, corpus, direction)
     models = {}
     for system in systems:
         check_named(config, path, "systems", system)
@@ -156,7 +156,7 @@ def _models(
             raise UserError(f"{model}: no such file; make it with: {_snakemake_command(model, configfiles)}")
         label = config.label(system)
         models[system if label in models else label] = model
-    gold = DataFiles(config).gold_trees(corpus, "valid", sides(direction)[0])
+    gold = DataFiles(config).gold_trees(corpus, "valid", split_direction(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 
@@ -165,7 +165,9 @@ def _snakemake_command(path: Path, files: Sequence[Path]) -> str:
     return shlex.join(["snakemake", str(path), *(["--configfile", *map(str, files)] if files else [])])
 
 
-def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:
+def _find_experiment(
+    path: Path, config: Config, corpus: str | None, direction: str | None
+) -> tuple[str, str]:
     """Corpus and direction: as given, or from the first experiment that fits."""
     if corpus is not None:
         check_named(config, path, "corpora", corpus)

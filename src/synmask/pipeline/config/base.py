@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from synmask.pipeline import languages
-from synmask.pipeline.languages import DIRECTION, LANGUAGE, sides
+from synmask.pipeline.languages import DIRECTION, LANGUAGE, split_direction
 from synmask.pipeline.metric_names import Cost, Parsing, Translation, Validation
 
 T = TypeVar("T", bound=Hashable)
@@ -146,16 +146,16 @@ def checked_language(code: str) -> str:
     Raises:
         ValueError: it names none; for a country's code, the message suggests the language's.
     """
-    if languages.valid(code):
+    if languages.is_language(code):
         return code
-    if right := languages.of_country(code):
-        meant = f"for {languages.name(right)} write {right}"
+    if right := languages.country_language(code):
+        meant = f"for {languages.language_name(right)} write {right}"
         raise ValueError(f"{code!r} is a country's code, not a language's; {meant}")
     raise ValueError(f"{code!r} is no code of a language in ISO 639")
 
 
 def _two_languages(direction: str) -> str:
-    source, target = sides(direction)
+    source, target = split_direction(direction)
     if source == target:
         raise ValueError(f"from {source} to {target}: give two languages")
     return direction

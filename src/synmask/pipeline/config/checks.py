@@ -16,7 +16,7 @@ from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
-from synmask.pipeline.languages import known_as, sides
+from synmask.pipeline.languages import match_language, split_direction
 from synmask.pipeline.published import Published
 from synmask.pipeline.tasks import TASK_LANGUAGE
 
@@ -90,9 +90,9 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     for system, direction in product(experiment.systems, experiment.directions):
         _check_run(config, (*path, "systems"), experiment.corpus, direction, system)
     induced = any(config.systems[name].options_class.induces for name in experiment.systems)
-    for source, target in map(sides, experiment.directions):
+    for source, target in map(split_direction, experiment.directions):
         check_known((*path, "directions"), "language", languages, source, target)
-        if known_as(target, ["ko"]):
+        if match_language(target, ["ko"]):
             what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
             _require(find_spec("mecab_ko"), (*path, "directions"), what)
         if "parsing" in experiment.tables:
@@ -136,7 +136,7 @@ def _check_run(config: Config, path: tuple, corpus: str, direction: str, name: s
         config.run_settings(corpus, direction, name)
     except ValidationError as error:
         raise _fault_of_run(error, path, config, corpus, name) from None
-    source, target = sides(direction)
+    source, target = split_direction(direction)
     reads = system.options_class.reads
     read = f"{' and '.join(sorted(reads))} of a parser"
     for reader, language, parse, what in (

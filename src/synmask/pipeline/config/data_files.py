@@ -18,9 +18,9 @@ from pathlib import Path
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.files import SPLITS
-from synmask.pipeline.languages import known_as
+from synmask.pipeline.languages import match_language
 from synmask.pipeline.paths import CORPUS, PAIR, RESULTS, TASK, fill
-from synmask.pipeline.tasks import GLUE, TASKS
+from synmask.pipeline.tasks import GLUE_TASKS, TASKS
 
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
 HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
@@ -111,7 +111,7 @@ class DataFiles:
         """
         entry = self.config.benchmarks[benchmark]
         if entry.folder is not None:
-            name = GLUE_FOLDERS.get(task, task.upper()) if task in GLUE else task
+            name = GLUE_FOLDERS.get(task, task.upper()) if task in GLUE_TASKS else task
             return [f"{entry.folder}/{DIAGNOSTIC if part == 'ax' else name}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
         return [f"{self.config.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
@@ -222,7 +222,7 @@ class DataFiles:
 
     def parser_code(self, language: str) -> str | None:
         """The key of `corenlp.languages` that is the same language; None if there is none."""
-        return known_as(language, self.config.corenlp.languages)
+        return match_language(language, self.config.corenlp.languages)
 
     def corenlp_jars(self, language: str) -> list[str]:
         """Paths of the jars that parse a language."""

@@ -17,7 +17,7 @@ from synmask.pipeline.config import base, sections
 from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.files import flat
+from synmask.pipeline.files import flatten
 from synmask.pipeline.guidance import TemplateCut, option_names, options_from
 from synmask.pipeline.run_settings import RunSettings
 
@@ -236,7 +236,7 @@ class Config(base.Section):
         if entry.sweep is None:
             return None
         runs = (self.run_settings(entry.corpus, entry.directions[0], name) for name in entry.systems)
-        values = (flat(run.plain()).get(entry.sweep.key) for run in runs)
+        values = (flatten(run.plain()).get(entry.sweep.key) for run in runs)
         return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
 
 

@@ -11,7 +11,7 @@ from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.files import SPLITS, Split
 from synmask.pipeline.guidance import GUIDES, Guidance, adapter, option_values
-from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, known_as, script
+from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, match_language, script_of
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.tokens import Tokens
 
@@ -173,6 +173,9 @@ class Decoding(base.Section):
     precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
 
 
+DEFAULT_DECODING = Decoding()
+
+
 class Resources(base.Section):
     """Resources that one training or decoding requests; a change reruns nothing, but see docs/workflow.md."""
 
@@ -325,9 +328,9 @@ class Corpus(base.Section):
             )
         for language in self.languages:
             name = self.text.tokeniser_of(language)
-            if name in base.ONLY and known_as(language, [base.ONLY[name]]) is None:
+            if name in base.ONLY and match_language(language, [base.ONLY[name]]) is None:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
-            if name == "icu" and script(language) not in WITHOUT_SPACES:
+            if name == "icu" and script_of(language) not in WITHOUT_SPACES:
                 fault = f"icu is for scripts without spaces, not for {language}"
                 raise ValueError(f"text.tokeniser: {fault}; give {default_tokeniser(language)[0]}")
         self._takes_pieces()
@@ -343,7 +346,7 @@ class Corpus(base.Section):
                 raise ValueError(
                     f"text.tokeniser: {fault}; give another, and beside it `sentencepiece: {{}}`"
                 )
-            unspaced = {language for language in raw if script(language) in WITHOUT_SPACES}
+            unspaced = {language for language in raw if script_of(language) in WITHOUT_SPACES}
             self._take_tokenisers(
                 chosen | {language: "char" if language in unspaced else "none" for language in raw}
             )

@@ -19,7 +19,7 @@ from synmask.pipeline.disk import naming_write_errors, raise_unreadable, sha256
 from synmask.pipeline.errors import UserError
 
 # Errors of Python's readers for truncated, altered or unsupported archives.
-BROKEN = (
+ARCHIVE_ERRORS = (
     gzip.BadGzipFile,
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -31,7 +31,7 @@ BROKEN = (
     OverflowError,
 )
 SNIFFED_BYTES = 1 << 16  # bytes that show what a file is
-ERRORS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
+JSON_ERROR_KEYS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
 DAMAGED = "a damaged archive, or none at all"
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
 
@@ -46,7 +46,7 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
             is missing or a link.
     """
     archive, folder = Path(archive), Path(folder)
-    check_recorded(archive)
+    check_checksum(archive)
     advice = f"delete it (and {archive.name}.sha256 beside it) and fetch it again"
     try:
         written = (_unzip if archive.suffix == ".zip" else _untar)(archive, set(members), folder)
@@ -55,22 +55,22 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
     except RuntimeError as error:  # a password is needed; NotImplementedError: deflate64 and the like
         fault = "is packed in a way that cannot be read here"
         raise UserError(
-            f"{archive}: {fault} ({_short(error)}); pack it again as .tgz or plain .zip"
+            f"{archive}: {fault} ({_error_text(error)}); pack it again as .tgz or plain .zip"
         ) from None
-    except (OSError, *BROKEN) as error:
+    except (OSError, *ARCHIVE_ERRORS) as error:
         raise_unreadable(archive, error)
-        wrong = wrong_content(archive, archive.name) or DAMAGED
-        raise UserError(f"{archive}: {wrong} ({_short(error)}); {advice}") from None
+        wrong = content_fault(archive, archive.name) or DAMAGED
+        raise UserError(f"{archive}: {wrong} ({_error_text(error)}); {advice}") from None
     if missing := [name for name in members if name not in written]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")
     return [written[name] for name in members]
 
 
-def _short(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def recorded_checksum(record: Path) -> str:
+def read_checksum(record: Path) -> str:
     """Read the checksum that `download.fetch` wrote beside a download.
 
     Raises:
@@ -84,7 +84,7 @@ def recorded_checksum(record: Path) -> str:
     return match[1].decode()
 
 
-def check_recorded(path: Path) -> None:
+def check_checksum(path: Path) -> None:
     """Compare a file with the checksum recorded beside it, if there is one (see `download.fetch`).
 
     Raises:
@@ -92,12 +92,12 @@ def check_recorded(path: Path) -> None:
     """
     record = path.with_name(path.name + ".sha256")
     if path.is_file() and record.is_file():
-        expected = recorded_checksum(record)
+        expected = read_checksum(record)
         if (got := sha256(path)) != expected:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
 
 
-def wrong_content(path: Path, name: str, content_type: str = "") -> str | None:
+def content_fault(path: Path, name: str, content_type: str = "") -> str | None:
     """Why a file's first bytes contradict its name; None if they do not.
 
     Args:
@@ -121,7 +121,7 @@ def wrong_content(path: Path, name: str, content_type: str = "") -> str | None:
     if len(start) < SNIFFED_BYTES and suffix != ".jsonl" and text.startswith((b"{", b"[")):
         with suppress(ValueError):  # it is no JSON
             content = json.loads(start.decode("utf-8-sig"))
-            if suffix != ".json" or (isinstance(content, dict) and ERRORS & {*content}):
+            if suffix != ".json" or (isinstance(content, dict) and JSON_ERROR_KEYS & {*content}):
                 return "a message in JSON, not the file"
     return None
 
@@ -143,9 +143,9 @@ def find_damage(path: Path, name: str) -> str | None:
                 damage = packed.testzip()
     except RuntimeError:  # encrypted, or compressed by an unsupported method: `unpack` reports it
         return None
-    except (OSError, *BROKEN) as error:
+    except (OSError, *ARCHIVE_ERRORS) as error:
         raise_unreadable(path, error)
-        damage = _short(error)
+        damage = _error_text(error)
     return damage and f"{DAMAGED} ({damage})"
 
 
@@ -155,7 +155,7 @@ def _untar(archive: Path, members: set[str], folder: Path) -> dict[str, Path]:
         for member in tar:
             name = member.name.removeprefix("./")
             if name in members:
-                paths[name] = _write(tar.extractfile(member) if member.isreg() else None, folder, name)
+                paths[name] = _write_member(tar.extractfile(member) if member.isreg() else None, folder, name)
         if raw.read(1 << 16).strip(b"\0"):  # read on to the checksum at the end
             raise tarfile.ReadError("data after its end")
     return paths
@@ -167,11 +167,11 @@ def _unzip(archive: Path, members: set[str], folder: Path) -> dict[str, Path]:
         for member in packed.infolist():
             if (name := member.filename) in members:
                 plain = not stat.S_ISLNK(member.external_attr >> 16)
-                paths[name] = _write(packed.open(member) if plain else None, folder, name)
+                paths[name] = _write_member(packed.open(member) if plain else None, folder, name)
     return paths
 
 
-def _write(handle: IO[bytes] | None, folder: Path, name: str) -> Path:
+def _write_member(handle: IO[bytes] | None, folder: Path, name: str) -> Path:
     """Write a member under its base name; None is a link or the like."""
     if handle is None:
         raise ValueError(f"{name} is a link or the like, not a file")

@@ -8,7 +8,7 @@ from synmask.pipeline.files import read_lines, writing
 
 LANGUAGES = ("zh", "ja")
 ARCHIVES = ("train.txt", "dev.txt", "test.txt")
-SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}
+SPLIT_FILES = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}
 SEPARATOR = " ||| "
 
 
@@ -18,14 +18,14 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
     Raises:
         UserError: a line does not have three fields (id, Japanese, Chinese); the message names file and line.
     """
-    for split, name in SPLITS.items():
+    for split, name in SPLIT_FILES.items():
         with writing(output / f"{split}.zh") as chinese, writing(output / f"{split}.ja") as japanese:
-            for ja, zh in sentences(archives[name]):
+            for ja, zh in read_sentence_pairs(archives[name]):
                 chinese.write(zh + "\n")
                 japanese.write(ja + "\n")
 
 
-def sentences(path: Path) -> Iterator[tuple[str, str]]:
+def read_sentence_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the Japanese and the Chinese sentence of each line."""
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split(SEPARATOR)

@@ -6,10 +6,9 @@ from xml.etree import ElementTree
 
 from synmask.pipeline.disk import open_unpacked
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines
-from synmask.pipeline.languages import known_as
+from synmask.pipeline.files import Pair, read_lines
+from synmask.pipeline.languages import match_language
 
-Pair = tuple[str, str]
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 CODES = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment that hold a program's codes, not text
 
@@ -52,7 +51,7 @@ def read_tmx(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
                     code = variant.get(LANG) or variant.get("lang") or "und"
                     others.add(code)
                     if (segment := variant.find("seg")) is not None:
-                        sides.setdefault(known_as(code, languages), "".join(_text(segment)))
+                        sides.setdefault(match_language(code, languages), "".join(_segment_text(segment)))
                 unit.clear()
                 if {*languages} <= {*sides}:
                     count += 1
@@ -66,10 +65,10 @@ def read_tmx(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
         raise UserError(f"{path}: no unit has {' and '.join(languages)}; its languages: {known}")
 
 
-def _text(element: ElementTree.Element) -> Iterator[str]:
+def _segment_text(element: ElementTree.Element) -> Iterator[str]:
     """The text of a segment, without a program's codes."""
     if element.tag not in CODES:
         yield element.text or ""
         for inner in element:
-            yield from _text(inner)
+            yield from _segment_text(inner)
             yield inner.tail or ""

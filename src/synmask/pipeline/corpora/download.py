@@ -18,14 +18,14 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from synmask.pipeline import disk
-from synmask.pipeline.corpora.archive import MAGIC, find_damage, recorded_checksum, wrong_content
+from synmask.pipeline.corpora.archive import MAGIC, content_fault, find_damage, read_checksum
 from synmask.pipeline.errors import UserError, without_passwords
 from synmask.pipeline.files import write_lines
 
 ATTEMPTS = 4
 BACK_OFF = 1.0  # seconds before the second attempt; doubles each time
-TIMEOUT = (10, 60)  # seconds: to connect, and without a byte
-CHUNK = 1 << 20  # bytes
+HTTP_TIMEOUT = (10, 60)  # seconds: to connect, and without a byte
+CHUNK_BYTES = 1 << 20  # bytes
 
 
 class _Refused(Exception):
@@ -66,7 +66,7 @@ def fetch(
     if output.is_dir():
         raise UserError(f"{output}: a folder; give the name of a file")
     output.parent.mkdir(parents=True, exist_ok=True)
-    place, hint = _place(name, url, output.name, mirror)
+    place, hint = _source_of(name, url, output.name, mirror)
     lock, part = (output.with_name(f".{output.name}.{ending}") for ending in ("lock", "part"))
     with FileLock(lock):
         try:
@@ -85,7 +85,7 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
     """`fetch` from a path or URL by way of the file `part`, which no other process uses."""
     record, advice = output.with_name(f"{output.name}.sha256"), ""
     if sha256 is None and record.exists():
-        sha256 = recorded_checksum(record)
+        sha256 = read_checksum(record)
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None or part.is_symlink():  # nothing could verify the result
         part.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256:
         handle.flush()
         os.fsync(handle.fileno())  # some file systems report a full disk only here
     if (got := disk.sha256(part)) != sha256:
-        wrong = wrong_content(part, output.name, content_type) or find_damage(part, output.name)
+        wrong = content_fault(part, output.name, content_type) or find_damage(part, output.name)
         if sha256 is not None:
             wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
         if wrong:
@@ -120,7 +120,7 @@ def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -
     return content_type
 
 
-def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
+def _source_of(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
     """The source to fetch from (a path, or an http or https URL), and advice if that fails."""
     for address in filter(None, (url, mirror)):
         try:
@@ -189,7 +189,7 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
     if offset:
         headers["Range"] = f"bytes={offset}-"
         headers |= {"If-Range": seen["version"]} if seen.get("version") else {}
-    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+    with requests.get(url, headers=headers, stream=True, timeout=HTTP_TIMEOUT) as response:
         status, reply = response.status_code, response.headers
         if status == 416 and reply.get("Content-Range") == f"bytes */{offset}":
             return ""  # the part is the whole file
@@ -200,18 +200,18 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
         start, size = 0, reply.get("Content-Length", "")
         if status != 200:
             match = re.fullmatch(rf"bytes {offset}-\d+/(\d+|\*)", reply.get("Content-Range", ""))
-            now = {"size": match and match[1], "version": _version(reply)}
+            now = {"size": match and match[1], "version": _version_of(reply)}
             if not match or any(now[key] and seen.get(key) and now[key] != seen[key] for key in now):
                 part.truncate(0)
                 raise _Interrupted("the server cannot resume, or has another file by now")
             start, size = offset, match[1]
-        seen |= {"size": size, "version": _version(reply) or seen.get("version", "")}
+        seen |= {"size": size, "version": _version_of(reply) or seen.get("version", "")}
         part.truncate(start)
         part.seek(start)
         known = int(size) if size.isdecimal() else None
         quiet = not sys.stderr.isatty()
         with tqdm(desc=name, initial=start, total=known, unit="B", unit_scale=True, disable=quiet) as bar:
-            for chunk in response.raw.stream(CHUNK, decode_content=False):
+            for chunk in response.raw.stream(CHUNK_BYTES, decode_content=False):
                 part.write(chunk)
                 bar.update(len(chunk))
         if known is not None and part.tell() != known:
@@ -223,7 +223,7 @@ def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str], checked:
         return reply.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-def _version(reply: Mapping[str, str]) -> str:
+def _version_of(reply: Mapping[str, str]) -> str:
     """The mark of a file's version: its tag (ETag), unless it is a weak one, or its date."""
     tag = reply.get("ETag", "")
     return tag if tag and not tag.startswith("W/") else reply.get("Last-Modified", "")

@@ -9,8 +9,8 @@ from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import plain_or_packed, read_lines
-from synmask.pipeline.tasks import DEMO, TASKS
+from synmask.pipeline.files import existing_or_packed, read_lines
+from synmask.pipeline.tasks import DEMO_TASKS, TASKS
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ LAYOUTS = {
     "mrpc": TaskFormat("MRPC", ("#1 String", "#2 String"), "Quality"),
     "qqp": TaskFormat("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
     "sts-b": TaskFormat("STS-B", ("sentence1", "sentence2"), "score"),
-    **{name: TaskFormat(name, (*task.columns[:-1],), "label") for name, task in DEMO.items()},
+    **{name: TaskFormat(name, (*task.columns[:-1],), "label") for name, task in DEMO_TASKS.items()},
 }
 TEST_TEXTS = {"cola": ("sentence",)}  # where a test set's columns have other names
 MRPC_PAIRS, MRPC_DEV, MRPC_TEST = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv", "msr_paraphrase_test.txt"
@@ -73,12 +73,12 @@ def write_part(
     with TemporaryDirectory() as temporary:
         path = _part_file(task, part, sources, Path(temporary))
         shared = path.name == MRPC_PAIRS  # by train and dev, whose rows have these ids
-        by_line, dropped = _read(path, layout, [*columns, *MRPC_IDS] if shared else columns, labelled)
+        by_line, dropped = _read_rows(path, layout, [*columns, *MRPC_IDS] if shared else columns, labelled)
     for number, row in by_line.items() if labelled else ():
         check_label(TASKS[task], row[len(layout.texts)], f"{path.name}, line {number}")
     table = [*by_line.values()]
     if shared:
-        ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
+        ids = {tuple(line.split("\t")[:2]) for line in read_lines(_find_source(task, sources, MRPC_DEV))}
         table = [row[:-2] for row in table if (tuple(row[-2:]) in ids) == (part == "dev")]
     if len(table) != rows:
         raise UserError(
@@ -92,15 +92,15 @@ def write_part(
 def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> Path:
     first = sources[0]
     if first.is_dir():
-        return Path(plain_or_packed(first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")))
+        return Path(existing_or_packed(first / (AX_UNPACKED if part == "ax" else f"{part}.tsv")))
     if part == "ax":
-        return _named(task, sources, AX_FILE)
+        return _find_source(task, sources, AX_FILE)
     if task == "mrpc":
-        return _named(task, sources, MRPC_TEST if part == "test" else MRPC_PAIRS)
+        return _find_source(task, sources, MRPC_TEST if part == "test" else MRPC_PAIRS)
     return unpack(first, [f"{LAYOUTS[task].folder}/{part}.tsv"], folder)[0]
 
 
-def _named(task: str, sources: Sequence[Path], name: str) -> Path:
+def _find_source(task: str, sources: Sequence[Path], name: str) -> Path:
     for path in sources:
         if path.name == name:
             return path
@@ -108,7 +108,7 @@ def _named(task: str, sources: Sequence[Path], name: str) -> Path:
     raise UserError(f"glue: {task} needs {name}; name it in benchmarks.glue.tasks.{task}.{key}")
 
 
-def _read(
+def _read_rows(
     path: Path, layout: TaskFormat, columns: Sequence[str | int], labelled: bool
 ) -> tuple[dict[int, list[str]], int]:
     """These columns of each row by its line number, and the number of malformed rows that were dropped."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
-from synmask.pipeline.corpora.limits import within_limits
+from synmask.pipeline.corpora.limits import pairs_within_limits
 from synmask.pipeline.files import read_lines, write_lines
 
 LANGUAGES = ("de", "en")
@@ -37,9 +37,9 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
         unpack(archives["de-en.tgz"], [f"de-en/{name}" for name in names], folder)
         for language in LANGUAGES:
             tests = (folder / name.format(language=language) for name in TEST)
-            write_lines(output / f"test.{language}", chain.from_iterable(map(test_lines, tests)))
-            write_lines(folder / language, training_lines(folder / TRAIN.format(language=language)))
-        pairs = [pair for pair, _ in within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)]
+            write_lines(output / f"test.{language}", chain.from_iterable(map(read_test_lines, tests)))
+            write_lines(folder / language, read_training_lines(folder / TRAIN.format(language=language)))
+        pairs = [pair for pair, _ in pairs_within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)]
     for side, language in enumerate(LANGUAGES):
         lines = [pair[side] for pair in pairs]
         write_lines(output / f"valid.{language}", lines[VALIDATION_STEP - 1 :: VALIDATION_STEP])
@@ -47,7 +47,7 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
         write_lines(output / f"train.{language}", lines)
 
 
-def training_lines(path: Path) -> Iterator[str]:
+def read_training_lines(path: Path) -> Iterator[str]:
     """The text lines of a training file, without the tags of titles and descriptions.
 
     Other tags, such as <speaker>, stay, as in the script.
@@ -57,7 +57,7 @@ def training_lines(path: Path) -> Iterator[str]:
             yield re.sub("</?(title|description)>", "", line)
 
 
-def test_lines(path: Path) -> Iterator[str]:
+def read_test_lines(path: Path) -> Iterator[str]:
     """The segments of a test file, one per line, also empty ones; typographic apostrophes become plain."""
     for line in read_lines(path):
         if "<seg id" in line:

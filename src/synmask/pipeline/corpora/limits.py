@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from synmask.pipeline.files import read_lines, read_pairs, write_lines
+from synmask.pipeline.files import Pair, read_lines, read_pairs, write_lines
 from synmask.pipeline.text.clean import outcome
 from synmask.pipeline.text.tokenise import tokenise
 
-Pair = tuple[str, str]
 
-
-def within_limits(
+def pairs_within_limits(
     folder: Path, languages: Sequence[str], max_tokens: int, max_ratio: float, threads: int
 ) -> list[tuple[Pair, Pair]]:
     """The pairs of the files LANGUAGE in `folder` that `clean.outcome` keeps, each with its Moses tokens.

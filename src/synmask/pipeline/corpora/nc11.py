@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
-from synmask.pipeline.corpora.limits import within_limits
+from synmask.pipeline.corpora.limits import pairs_within_limits
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.parallel import map_lines
@@ -37,9 +37,9 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
         paths = unpack(archives[f"{train}.tgz"], [f"{train}/{name}" for name in names], folder)
         for path, language in zip(paths, LANGUAGES, strict=True):
             path.rename(folder / language)
-        rows = within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)
+        rows = pairs_within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)
         for side, language in enumerate(LANGUAGES):  # only the rest is identified
-            identified = map_lines(identify, [tokens[side] for _, tokens in rows], threads)
+            identified = map_lines(identify_language, [tokens[side] for _, tokens in rows], threads)
             rows = [row for row, name in zip(rows, identified, strict=True) if name == language]
         for side, language in enumerate(LANGUAGES):
             write_lines(output / f"train.{language}", (" ".join(pair[side].split()) for pair, _ in rows))
@@ -47,10 +47,10 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
             for language, side in SIDES.items():
                 member = f"{archive}/newstest{year}-deen-{side}.{language}.sgm"
                 [path] = unpack(archives[f"{archive}.tgz"], [member], folder)
-                write_lines(output / f"{split}.{language}", segments(path))
+                write_lines(output / f"{split}.{language}", read_segments(path))
 
 
-def segments(path: Path) -> list[str]:
+def read_segments(path: Path) -> list[str]:
     """The text of the <seg> elements of an SGM file: entities unchanged, white space as single spaces.
 
     Raises:
@@ -67,7 +67,7 @@ def segments(path: Path) -> list[str]:
     return [" ".join(segment.split()) for segment in texts]
 
 
-def identify(line: str) -> str:
+def identify_language(line: str) -> str:
     """The language of a line of text by langdetect with seed 0; "" where it cannot tell."""
     from langdetect import DetectorFactory, LangDetectException, detect
 

@@ -10,10 +10,10 @@ from synmask.pipeline.config.sections import Pairs, Text
 from synmask.pipeline.corpora.plain import write_pair
 from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import SPLITS, Split, all_writing, read_lines, together, write_json
+from synmask.pipeline.files import SPLITS, Pair, Split, all_writing, read_lines, write_json, zip_equal
 from synmask.pipeline.languages import characters_per_word
 from synmask.pipeline.text.clean import check_dropped, clean
-from synmask.pipeline.text.overlap import Overlap, Pair
+from synmask.pipeline.text.overlap import Overlap
 from synmask.pipeline.text.tokenise import tokenise
 
 
@@ -59,7 +59,7 @@ def write_text(
             pairs as expected, or nine tenths of the training pairs would be dropped.
     """
     raw_files: dict[Split, list[tuple[Path, Path]]] = {split: [] for split in SPLITS}
-    for split, *pair in together(splits=splits, source_in=source_in, target_in=target_in):
+    for split, *pair in zip_equal(splits=splits, source_in=source_in, target_in=target_in):
         raw_files[split].append(pair)
     if missing := [split for split, raw in raw_files.items() if not raw]:
         raise UserError(f"--splits: no file of {', '.join(missing)}; give some of each split")

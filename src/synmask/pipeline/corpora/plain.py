@@ -6,7 +6,7 @@ from pathlib import Path
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, read_pairs
-from synmask.pipeline.languages import note
+from synmask.pipeline.languages import print_note
 
 
 def write_pair(
@@ -47,7 +47,7 @@ def write_pair(
         check_count(name, split, count, expected)
     if empty and split != "train":  # `clean` leaves out those of the training set
         sources = ", ".join(str(texts) for texts, _ in files)
-        note(
+        print_note(
             f"{name}: {empty:,} of {count:,} source lines are empty, and so are their translations: {sources}"
         )
     return count

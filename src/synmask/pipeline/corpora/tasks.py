@@ -10,7 +10,7 @@ from pathlib import Path
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.tasks import HIGHEST, TASKS, Task, task_named
+from synmask.pipeline.tasks import MAX_SCORE, TASKS, Task, task_of
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Examples:
 def check_label(task: Task, label: str, where: str) -> None:
     """Raise a UserError that begins with `where` unless `label` is one of the task's, or a score."""
     try:
-        known = 0 <= task.number(label) <= HIGHEST  # like the place of a label
+        known = 0 <= task.number(label) <= MAX_SCORE  # like the place of a label
     except ValueError:
         known = False
     if not known:
-        allowed = ", ".join(task.labels) or f"a number from 0 to {HIGHEST:g}"
+        allowed = ", ".join(task.labels) or f"a number from 0 to {MAX_SCORE:g}"
         raise UserError(f"{where}: unknown label {label!r}; expected {allowed}")
 
 
@@ -54,7 +54,7 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     Raises:
         UserError: no such task or file; other columns than the task's; no rows; an unknown label.
     """
-    layout = task_named(task)
+    layout = task_of(task)
     lines = list(read_lines(path))
     if len(lines) < 2:
         raise UserError(f"{path}: no rows; expected {task}'s header and rows")

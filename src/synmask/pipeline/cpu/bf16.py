@@ -25,13 +25,13 @@ def lacks_bf16(x: Tensor) -> bool:
     return dtype == torch.bfloat16 and not has_instructions()
 
 
-def product_of(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None) -> Tensor:
+def bf16_product(function: Callable[..., Tensor], x: Tensor, *others: Tensor | None) -> Tensor:
     """function(x, *others), a product: in autocast's type, or in float32 where the CPU `lacks_bf16`."""
     device = x.device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         with torch.autocast(device, enabled=False):  # autocast would undo the choice of float32
-            return product_of(function, *(_cast(value, dtype) for value in (x, *others)))
+            return bf16_product(function, *(_cast(value, dtype) for value in (x, *others)))
     if lacks_bf16(x):
         return function(*(_cast(value, torch.float32) for value in (x, *others))).to(x.dtype)
     return function(x, *others)
@@ -42,7 +42,7 @@ def float32_products() -> AbstractContextManager:
     return nullcontext() if has_instructions() else _Float32Products()
 
 
-def recomputing() -> tuple[AbstractContextManager, AbstractContextManager]:
+def recompute_contexts() -> tuple[AbstractContextManager, AbstractContextManager]:
     """For `torch.utils.checkpoint`, whose backward pass leaves the block of the forward pass."""
     return nullcontext(), float32_products()
 
@@ -61,14 +61,14 @@ class _Float32Products(TorchFunctionMode):
         if function not in self.PRODUCTS or x is None or not lacks_bf16(x):
             return function(*args, **kwargs)
         with torch.autocast("cpu", enabled=False):
-            wide = {name: _wide(value) for name, value in kwargs.items()}
-            result = function(*map(_wide, args), **wide)
+            wide = {name: _to_float32(value) for name, value in kwargs.items()}
+            result = function(*map(_to_float32, args), **wide)
         if isinstance(result, tuple):  # attention, and its weights
             return result[0].bfloat16(), *result[1:]
         return result.bfloat16()
 
 
-def _wide(value: Any) -> Any:
+def _to_float32(value: Any) -> Any:
     """A tensor's numbers in float32, as bf16 rounds them; what is no such tensor, as it is."""
     return _cast(_cast(value, torch.bfloat16), torch.float32)
 

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from synmask import encoder
 from synmask.pipeline.cpu import bf16
-from synmask.pipeline.cpu.bf16 import lacks_bf16, product_of, recomputing
+from synmask.pipeline.cpu.bf16 import bf16_product, lacks_bf16, recompute_contexts
 from synmask.pipeline.cpu.processor import CPU, ONEDNN_WEIGHT
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
 # oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
 # millisecond and up to 1 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
-ROWS = 128
+ROW_MULTIPLE = 128
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -46,7 +46,7 @@ class _Dropout(torch.autograd.Function):
         return (grad * keep).mul_(ctx.scale), None
 
 
-class Dropout(nn.Dropout):
+class FastDropout(nn.Dropout):
     """torch's dropout module with the function `dropout`."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
@@ -59,7 +59,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     Where `processor.CPU` says so, oneDNN computes the products of forward and backward. Under autocast, as
     torch's, in its type.
     """
-    return product_of(_linear, x, weight, bias)
+    return bf16_product(_linear, x, weight, bias)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -70,7 +70,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _onednn_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
@@ -81,27 +81,27 @@ def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     other rows to oneDNN, too.
     """
     count = len(x)
-    rest = count % ROWS
-    if rest and x.size(1) > weight.size(0) and count > ROWS and x.dtype == torch.float32:
+    rest = count % ROW_MULTIPLE
+    if rest and x.size(1) > weight.size(0) and count > ROW_MULTIPLE and x.dtype == torch.float32:
         whole, last = x.split([count - rest, rest])
-        return torch.cat([_product(whole, weight, bias), F.linear(last, weight, bias)])
-    filled = F.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
-    return _product(filled, weight, bias).resize_(count, weight.size(0))
+        return torch.cat([_onednn_product(whole, weight, bias), F.linear(last, weight, bias)])
+    filled = F.pad(x, (0, 0, 0, ROW_MULTIPLE - rest)) if rest else x
+    return _onednn_product(filled, weight, bias).resize_(count, weight.size(0))
 
 
 def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
     """grad (N, e), x (N, d) → grad.t() @ x."""
-    rest = len(x) % ROWS
+    rest = len(x) % ROW_MULTIPLE
     if rest and x.dtype == torch.bfloat16:
-        grad, x = (F.pad(matrix, (0, 0, 0, ROWS - rest)) for matrix in (grad, x))
+        grad, x = (F.pad(matrix, (0, 0, 0, ROW_MULTIPLE - rest)) for matrix in (grad, x))
         rest = 0
     if rest == len(x):
         return grad.t() @ x
     whole, whole_x = grad[: len(x) - rest], x[: len(x) - rest]
     if grad.size(1) > 2 * x.size(1):  # then the transposed product is the faster one
-        product = _product(whole_x.t(), whole.t()).t()
+        product = _onednn_product(whole_x.t(), whole.t()).t()
     else:
-        product = _product(whole.t(), whole_x.t())
+        product = _onednn_product(whole.t(), whole_x.t())
     return product.addmm_(grad[-rest:].t(), x[-rest:]) if rest else product
 
 
@@ -122,25 +122,27 @@ class _Linear(torch.autograd.Function):
         )
 
 
-class Linear(nn.Linear):
+class FastLinear(nn.Linear):
     """torch's linear layer with the function `linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
 
 
-class Convolution(nn.Conv1d):
+class FastConv1d(nn.Conv1d):
     """torch's convolution with `padding="same"`, as one product where `processor.CPU` says so."""
 
     def forward(self, x: Tensor) -> Tensor:
         if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacks_bf16(x):
             return super().forward(x)
-        return as_product(self, x.mT).mT  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
+        return convolve_as_product(
+            self, x.mT
+        ).mT  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
 
 
-def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
+def convolve_as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
-    return product_of(_over_windows, x, convolution.weight, convolution.bias)
+    return bf16_product(_over_windows, x, convolution.weight, convolution.bias)
 
 
 def _over_windows(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -159,14 +161,14 @@ class _Windows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        padded = (_sums if grad.is_cpu else _sums_at_once)(grad, ctx.shape, ctx.kernel)
+        padded = (_fold_by_place if grad.is_cpu else _fold_at_once)(grad, ctx.shape, ctx.kernel)
         return padded[:, ctx.before : ctx.before + grad.size(1)], None
 
 
-def _sums(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+def _fold_by_place(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
     """The gradient of windows (B, n, kernel * d) -> that of the padded states, of `shape`.
 
-    On a CPU, `_sums_at_once` takes 2 to 5 times as long. On a GPU, this launches operators for each place.
+    On a CPU, `_fold_at_once` takes 2 to 5 times as long. On a GPU, this launches operators for each place.
     """
     padded = grad.new_zeros(shape)
     for place, part in enumerate(grad.chunk(kernel, dim=2)):
@@ -174,7 +176,7 @@ def _sums(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
     return padded
 
 
-def _sums_at_once(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
+def _fold_at_once(grad: Tensor, shape: torch.Size, kernel: int) -> Tensor:
     windows = grad.unflatten(2, (kernel, -1)).mT
     return torch.ops.aten.unfold_backward(windows, shape, 1, kernel, 1)
 
@@ -196,18 +198,18 @@ def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dr
     return drop((scores if bias is None else scores + bias).softmax(-1)) @ value
 
 
-class SelfAttention(encoder.SelfAttention):
+class FastSelfAttention(encoder.SelfAttention):
     """The method's self-attention with the function `attention`."""
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         return attention(query, key, value, bias, self.dropout_module)
 
 
-FASTER: dict[type[nn.Module], type[nn.Module]] = {
-    nn.Dropout: Dropout,
-    nn.Linear: Linear,
-    nn.Conv1d: Convolution,
-    encoder.SelfAttention: SelfAttention,
+FAST_MODULES: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Dropout: FastDropout,
+    nn.Linear: FastLinear,
+    nn.Conv1d: FastConv1d,
+    encoder.SelfAttention: FastSelfAttention,
 }
 
 
@@ -217,7 +219,7 @@ def accelerate(model: nn.Module) -> nn.Module:
     Parameters and their names stay. Results differ in the last bits, and dropout draws other masks.
     """
     for module in model.modules():
-        module.__class__ = FASTER.get(type(module), type(module))
+        module.__class__ = FAST_MODULES.get(type(module), type(module))
         if hasattr(module, "checkpointing") and not bf16.has_instructions():
-            module.checkpointing = {"context_fn": recomputing}
+            module.checkpointing = {"context_fn": recompute_contexts}
     return model

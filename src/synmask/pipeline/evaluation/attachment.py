@@ -23,7 +23,7 @@ def read_heads(path: Path, lengths: Iterable[int]) -> Iterator[list[int]]:
     Raises:
         UserError: a line is malformed, or there are more or fewer lines than sentences.
     """
-    for line, (heads, words) in enumerate(zip_longest(treebank.read_heads(path), lengths), start=1):
+    for line, (heads, words) in enumerate(zip_longest(treebank.read_head_lines(path), lengths), start=1):
         if heads is None or words is None:
             count = "fewer" if heads is None else "more"
             raise UserError(f"{path}: {count} lines than gold trees, at line {line}; parse the text again")

@@ -54,14 +54,14 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
 
 def sacrebleu_code(language: str) -> str:
     """sacreBLEU's code of a language that has a tokeniser of its own: zho, yue → zh."""
-    if code := languages.known_as(language, ("zh", "ja", "ko")):
+    if code := languages.match_language(language, ("zh", "ja", "ko")):
         return code
-    if (script := languages.script(language)) in languages.HAN:
+    if (script := languages.script_of(language)) in languages.HAN:
         return "zh"
     if script in languages.WITHOUT_SPACES:
         fault = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
-        languages.note(f"{languages.with_name(language)}: {fault}")
-    return languages.shortest(language)
+        languages.print_note(f"{languages.describe_language(language)}: {fault}")
+    return languages.base_language(language)
 
 
 @cache
@@ -104,7 +104,7 @@ def read_texts(*paths: str | Path) -> list[list[str]]:
         raise UserError(f"{paths[1]}: only blank lines; give the reference translations")
     if count := sum(map(_differ_in_form, texts[0], texts[1])):
         fault = f"{count:,} lines have words in another Unicode form, which count as other words"
-        languages.note(f"{paths[0]}, {paths[1]}: {fault}; write both in NFC (uconv -x nfc)")
+        languages.print_note(f"{paths[0]}, {paths[1]}: {fault}; write both in NFC (uconv -x nfc)")
     return texts
 
 

@@ -18,8 +18,8 @@ from synmask.pipeline.config.data_files import module_file
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code, sentence_counts
 from synmask.pipeline.files import write_json
-from synmask.pipeline.languages import sides
-from synmask.pipeline.record import names, read_record, read_run, versions_and_commit
+from synmask.pipeline.languages import split_direction
+from synmask.pipeline.record import read_record, read_run, run_names, versions_and_commit
 
 SPLIT = "test"
 
@@ -39,10 +39,10 @@ def measure(
     translations = run / f"hypothesis.{SPLIT}.txt"
     read_record(translations.with_suffix(".json"), [translations], record)
     texts = read_texts(translations, references, sources)
-    language = sides(record["direction"])[1]
+    language = split_direction(record["direction"])[1]
     counts, signature = metric_counts(metric, *texts, language=language, lowercase=lowercase)
     facts = {"metric": metric, "score": float(ratio(counts.sum(axis=0))), "signature": signature}
-    owner = {"run": names(record), "training": record.get("training")}
+    owner = {"run": run_names(record), "training": record.get("training")}
     facts |= versions_and_commit() | {"counts": counts.T.tolist()}
     write_json(metric_file(translations, metric), owner | facts)
 

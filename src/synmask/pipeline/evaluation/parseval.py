@@ -12,15 +12,15 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import protocols
 from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, attachment, mean_by_name, read_heads
 from synmask.pipeline.evaluation.protocols import CorpusSpans, ParsedCorpus, keys_of
-from synmask.pipeline.syntax.parses import Parse, read_pairs
+from synmask.pipeline.syntax.parses import Parse, read_tree_pairs
 from synmask.pipeline.syntax.tree import (
     balanced,
-    known,
+    count_ties,
+    is_known_tag,
     left_branching,
     right_branching,
     slots_of,
     spans_of_forest,
-    ties,
 )
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree
 
@@ -35,7 +35,7 @@ PROTOCOLS: dict[str, Callable[[ParsedCorpus], CorpusSpans]] = {
 
 
 def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
-    """`evaluate` for a treebank and predictions (see `read_pairs`).
+    """`evaluate` for a treebank and predictions (see `read_tree_pairs`).
 
     Args:
         heads: gold dependency heads, one sentence per line: for each word the number of its head, from 1,
@@ -43,7 +43,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     Raises:
         UserError: the files do not fit together, or a line is damaged; the message names file and line.
     """
-    pairs = [*read_pairs(gold, predicted)]
+    pairs = [*read_tree_pairs(gold, predicted)]
     right = [*read_heads(heads, (len(tree.leaves()) for tree, _ in pairs))] if heads else [None] * len(pairs)
     parsed = [row for row in zip(pairs, right, strict=True) if row[0][0].label not in UNPARSED]
     scored = [(*pair, truth) for pair, truth in parsed if not pair[1].failed]
@@ -83,17 +83,17 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
         distances decides, "explained_by_labels_within_sentences": the share of the distances' variance within
         sentences that the BPE labels on both sides of a gap explain (1 if trees only say which words are
         split; None if each sentence's distances are equal), "punctuation": the number of gold leaves, of
-        those whose tag is not known (`tree.counts`), and these tags, "other_deletions": sentences that EVALB
-        leaves out (`ParsedCorpus`)}. For bracketed trees the three before the last two are None, and the
-        protocol "paper" is missing, as these concern sub-words. The counts per sentence, for `bootstrap`:
-        {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
+        those whose tag is not known (`tree.counts_as_word`), and these tags, "other_deletions": sentences
+        that EVALB leaves out (`ParsedCorpus`)}. For bracketed trees the three before the last two are None,
+        and the protocol "paper" is missing, as these concern sub-words. The counts per sentence, for
+        `bootstrap`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.
     """
     of_sub_words = corpus.predicted is None
     names = [name for name in PROTOCOLS if of_sub_words or name != "paper"]
     scored = {name: _scores(PROTOCOLS[name](corpus)) for name in names}
-    unknown = [tag for tag in corpus.tags.tolist() if not known(tag)]
+    unknown = [tag for tag in corpus.tags.tolist() if not is_known_tag(tag)]
     result = {
         "protocols": {name: scores for name, (scores, _) in scored.items()},
         "punctuation": {
@@ -246,7 +246,7 @@ def _sub_words(corpus: ParsedCorpus) -> dict[str, Any]:
     words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
     whole = np.isin(words, keys_of(spans))
     cut = {"cut": int((~whole).sum()), "split": int(split.sum())}
-    tied = {"tied": ties(corpus.distances), "splits": len(spans)}
+    tied = {"tied": count_ties(corpus.distances), "splits": len(spans)}
     return dict(zip(OF_SUB_WORDS, (cut, tied, _explained_by_labels(_gaps(corpus))), strict=True))
 
 

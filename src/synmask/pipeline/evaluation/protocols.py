@@ -13,14 +13,14 @@ import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.tree import (
+    clip_infinite,
     counted_words,
-    finite,
     slots_of,
     spans_of_forest,
     tree_distances,
     word_starts,
 )
-from synmask.pipeline.syntax.treebank import Tree, words_of
+from synmask.pipeline.syntax.treebank import Tree, join_pieces
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
@@ -99,7 +99,7 @@ class ParsedCorpus:
         tags = [tree.tags() for tree in trees]
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
-        self.words = [words_of(parse.tokens) for parse in parses]
+        self.words = [join_pieces(parse.tokens) for parse in parses]
         self.is_counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
         self.predicted_tags = np.array([tag for parse in parses for tag in parse.tags], dtype=object)
@@ -113,7 +113,9 @@ class ParsedCorpus:
         self.piece_start = np.flatnonzero(first)  # of each word
         self.piece_end = np.append(self.piece_start[1:], len(first))
         self.distances = slots_of([parse.distances for parse in parses])
-        self.eos_distances = finite(np.array([parse.eos_distance for parse in parses], dtype=np.float64))
+        self.eos_distances = clip_infinite(
+            np.array([parse.eos_distance for parse in parses], dtype=np.float64)
+        )
 
     def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
         """The trees' spans (S, 2), in words of the whole corpus, and their labels (S,)."""

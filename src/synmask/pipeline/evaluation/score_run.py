@@ -15,8 +15,8 @@ from synmask.pipeline.evaluation.sentences import (
     sentence_rows,
     sets_of_sentences,
 )
-from synmask.pipeline.files import csv_text, json_text, read_json, together, write_all
-from synmask.pipeline.languages import sides
+from synmask.pipeline.files import csv_text, json_text, read_json, write_all, zip_equal
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.record import checksums, read_record, read_run, scores_of
 from synmask.pipeline.text.clean import describe_dropped
 
@@ -47,8 +47,8 @@ def score_run(
             training pairs that were dropped.
     """
     record, results, sums = read_run(run, "direction"), {}, {}
-    kwargs = {"lowercase": lowercase, "language": sides(record["direction"])[1]}
-    parts = together(splits=splits, references=references, reference_tokens=reference_tokens)
+    kwargs = {"lowercase": lowercase, "language": split_direction(record["direction"])[1]}
+    parts = zip_equal(splits=splits, references=references, reference_tokens=reference_tokens)
     for split, reference, tokens in parts:
         hypothesis = run / f"hypothesis.{split}"
         texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
@@ -62,7 +62,7 @@ def score_run(
         sums[files[0].name] = sha256(files[0])
     scores = by_split(results)
     scores["decoding"] = _decoding(run, scores["decoding"])
-    of_sets = sets_of_sentences(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
+    of_sets = sets_of_sentences(zip_equal(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
         scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **kwargs)}
     if pairs:

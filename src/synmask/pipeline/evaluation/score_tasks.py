@@ -9,7 +9,7 @@ from synmask.pipeline.arguments import OneOrMore, Parts, RunFolder, TaskName
 from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
-from synmask.pipeline.files import csv_text, json_text, together, write_all, write_json
+from synmask.pipeline.files import csv_text, json_text, write_all, write_json, zip_equal
 from synmask.pipeline.record import check_part, checksums, read_run, scores_of, versions_and_commit
 from synmask.pipeline.tasks import TASKS
 
@@ -36,7 +36,7 @@ def nlu_score(
         gold: TSV of each part.
     """
     record, scores, sums, rows = read_run(run), {}, {}, [EXAMPLES]
-    for part, path in together(parts=parts, gold=gold):
+    for part, path in zip_equal(parts=parts, gold=gold):
         predictions = run / f"predictions.{part}.txt"
         check_part(predictions, record)
         labels = read_task(task, path).labels
@@ -61,7 +61,7 @@ def nlu_baselines(
         output: baselines.json.
     """
     known = read_task(task, train)
-    examples = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
+    examples = {part: read_task(task, path) for part, path in zip_equal(parts=parts, gold=gold)}
     scores = {
         "majority": {part: majority(task, known.labels, dev.labels) for part, dev in examples.items()},
         "bag-of-words": {part: bag_of_words(task, known, dev) for part, dev in examples.items()},

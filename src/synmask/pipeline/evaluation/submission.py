@@ -14,8 +14,8 @@ from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import all_writing, json_text, read_object
-from synmask.pipeline.record import check_owner, check_part, identity, read_run, versions_and_commit
-from synmask.pipeline.tasks import HIGHEST, SUBMISSION, TASKS
+from synmask.pipeline.record import check_owner, check_part, read_run, run_identity, versions_and_commit
+from synmask.pipeline.tasks import MAX_SCORE, SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
 WNLI, WNLI_ROWS = "WNLI.tsv", 146
@@ -88,7 +88,7 @@ def best_run(folders: Iterable[Path]) -> tuple[Path, dict[str, Any]]:
     for folder in folders:
         run, path = read_run(folder, "task", "seed"), folder / "scores.json"
         scored = read_object(path)
-        check_owner(path, {"run": scored}, identity(run))
+        check_owner(path, {"run": scored}, run_identity(run))
         task, seed = run["task"], run["seed"]
         metric = TASKS[task].metrics[0]
         try:
@@ -106,4 +106,4 @@ def _column(task: str, path: Path, rows: int) -> list[str]:
     answers = read_predictions(task, path, rows)
     if TASKS[task].labels:
         return answers
-    return [f"{min(max(float(value), 0.0), HIGHEST):z.4f}" for value in answers]
+    return [f"{min(max(float(value), 0.0), MAX_SCORE):z.4f}" for value in answers]

@@ -8,7 +8,7 @@ import numpy as np
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_csv, read_lines
-from synmask.pipeline.tasks import TASKS, task_named
+from synmask.pipeline.tasks import TASKS, task_of
 
 EXAMPLES = ["part", "answer", "gold"]  # the columns of examples.csv
 
@@ -112,7 +112,7 @@ def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
     Raises:
         UserError: no such file, malformed lines, or another number of lines.
     """
-    layout, lines = task_named(task), list(read_lines(path))
+    layout, lines = task_of(task), list(read_lines(path))
     if len(lines) != count:
         raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
     for number, line in enumerate(lines, start=1):

@@ -19,11 +19,11 @@ from synmask.pipeline.evaluation.bleu import bleu_of_counts
 from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.paths import existing
-from synmask.pipeline.record import read_record, training_in
+from synmask.pipeline.record import read_record, read_training_digest
 
 BASELINE = "transformer"
-SET = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
-RUN = (*SET, "system", "seed")
+EXPERIMENT_KEYS = ("corpus", "direction", "task")  # what the scores of comparable runs have in common
+SCORE_KEYS = (*EXPERIMENT_KEYS, "system", "seed")
 FRONT_MATTER = "---\n# license: yours to fill in before you publish this model\n"
 UNSCORED = "## Results\n\nUnknown: no `scores.json` of this run was beside {} when it was exported."
 
@@ -46,13 +46,17 @@ def model_card(
         origin: the run that the model file carries, which names it and whose scores count.
     """
     run = path.resolve().parent
-    scores = _scores(run, origin, RUN)
+    scores = _read_scores(run, origin, SCORE_KEYS)
     title = _title(origin or scores) or path.stem
     tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
     fields = {"library_name": "transformers", "tags": tags} | header
     head = FRONT_MATTER + yaml.safe_dump(fields, sort_keys=False)
     parts = [f"{head}---\n\n# {_escape(title)}", _method_text(system)]
-    parts += [*_results(run, scores), *_training(run, scores)] if scores else [UNSCORED.format(path.name)]
+    parts += (
+        [*_results_text(run, scores), *_training_text(run, scores)]
+        if scores
+        else [UNSCORED.format(path.name)]
+    )
     parts += [
         f"## Use\n\n```python\n{usage}```",
         "## Limits\n\n" + "\n".join(f"- {limit}" for limit in limits),
@@ -81,23 +85,23 @@ def _method_text(system: Any) -> str:
     return f"{summary}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
 
 
-def _scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
+def _read_scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
     """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
 
     Raises:
         UserError: sentences.csv, history.csv or train.json beside them are another run's.
     """
     path, train = run / "scores.json", run / "train.json"
-    scores = read_record(path, [run / "sentences.csv"], training_in(run)) if path.exists() else {}
+    scores = read_record(path, [run / "sentences.csv"], read_training_digest(run)) if path.exists() else {}
     if train.exists():
         read_record(train, [run / "history.csv"])
     return scores if all(scores.get(part) == of[part] for part in parts if part in of) else {}
 
 
-def _results(run: Path, scores: dict[str, Any]) -> list[str]:
+def _results_text(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
-    same = _seeds(run.parent, scores, *SET, "system")
-    seeds = [_scores(folder, scores, ()) for folder in same] or [scores]
+    same = _seed_folders(run.parent, scores, *EXPERIMENT_KEYS, "system")
+    seeds = [_read_scores(folder, scores, ()) for folder in same] or [scores]
     heads, rows = ["set", "score", "this model", "mean of seeds", "seeds"], []
     for part, values in scores["scores"].items():
         for name, value in values.items():
@@ -107,21 +111,24 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
             rows.append([_escape(part), _escape(name), f"{value:z.2f}", mean, str(len(seeds))])
     signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
     notes = ["Signatures: " + "; ".join(signed)] if signed else []
-    return ["## Results", markdown_table(heads, "lllll", rows), *notes, *_against_baseline(run, scores)]
+    return ["## Results", markdown_table(heads, "lllll", rows), *notes, *_baseline_text(run, scores)]
 
 
-def _seeds(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
+def _seed_folders(system: Path, of: Mapping[str, Any], *parts: str) -> list[Path]:
     """The folders of a system's runs whose scores are their own, and `of`'s in these parts."""
     seeds = {run: int(run.name.removeprefix("seed")) for run in existing("seed{seed}", system)}
-    return [run for run, seed in seeds.items() if _scores(run, {**of, "seed": seed}, (*parts, "seed"))]
+    return [run for run, seed in seeds.items() if _read_scores(run, {**of, "seed": seed}, (*parts, "seed"))]
 
 
-def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
+def _baseline_text(run: Path, scores: Mapping[str, Any]) -> list[str]:
     """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
     baseline = run.parent.parent / BASELINE
     if scores.get("system") == BASELINE:
         return []
-    sides = [_seeds(run.parent, scores, *SET, "system"), _seeds(baseline, scores, *SET)]
+    sides = [
+        _seed_folders(run.parent, scores, *EXPERIMENT_KEYS, "system"),
+        _seed_folders(baseline, scores, *EXPERIMENT_KEYS),
+    ]
     files = [
         [folder / "sentences.csv" for folder in side if (folder / "sentences.csv").exists()] for side in sides
     ]
@@ -135,7 +142,7 @@ def _against_baseline(run: Path, scores: Mapping[str, Any]) -> list[str]:
     return [f"Against `{BASELINE}` with {len(files[1])} seeds: {difference} over sentences and seeds)."]
 
 
-def _training(run: Path, scores: dict[str, Any]) -> list[str]:
+def _training_text(run: Path, scores: dict[str, Any]) -> list[str]:
     plain = {name: _escape(scores[name]) for name in ("corpus", "commit", "device")}
     lines = [
         "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores | plain),

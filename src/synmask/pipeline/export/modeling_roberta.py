@@ -13,7 +13,7 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions as Output
 from transformers.models.roberta.modeling_roberta import RobertaEmbeddings, RobertaPreTrainedModel
 
-from synmask.encoder import EncoderLayer, encode
+from synmask.encoder import EncoderLayer, encode_layers
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.grammar import GrammarGuide as OwnGuide  # a copy names the model's guide
 from synmask.options.grammar import GrammarOptions as OwnOptions
@@ -49,7 +49,7 @@ class GuidedRobertaModel(RobertaPreTrainedModel):
         The head reads the first state, which must be that of `<s>`.
         """
         x, padding = self.read(input_ids, attention_mask)
-        states, _ = encode(self.layers, self.guide, x, padding, {})
+        states, _ = encode_layers(self.layers, self.guide, x, padding, {})
         pads = padding.long().argmin(1, keepdim=True)  # on the left
         turned = (torch.arange(x.size(1), device=x.device) + pads) % x.size(1)
         return Output(last_hidden_state=states.transpose(0, 1).take_along_dim(turned[..., None], 1))

@@ -14,7 +14,7 @@ from transformers import FSMTConfig, FSMTForConditionalGeneration
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.fsmt.modeling_fsmt import Attention, FSMTEncoder
 
-from synmask.encoder import EncoderLayer, by_head, encode
+from synmask.encoder import EncoderLayer, by_head, encode_layers
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.grammar import GrammarGuide as OwnGuide  # a copy names the model's guide
 from synmask.options.grammar import GrammarOptions as OwnOptions
@@ -45,7 +45,7 @@ class GuidedEncoder(FSMTEncoder):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
         """input_ids (B, n), with pads on either side → states (B, n, d)."""
         x, padding, annotations = self.read(input_ids, attention_mask)
-        states, _ = encode(self.layers, self.guide, x, padding, annotations)
+        states, _ = encode_layers(self.layers, self.guide, x, padding, annotations)
         return BaseModelOutput(last_hidden_state=states.transpose(0, 1))
 
     def read(

@@ -7,7 +7,7 @@ from transformers import FSMTTokenizer
 
 from synmask.pipeline.export.tokenization_moses import MosesTokenizer
 from synmask.pipeline.languages import BLANK
-from synmask.pipeline.text.spm import Splitter
+from synmask.pipeline.text.spm import SentencePieceSplitter
 
 
 class PiecesTokenizer(MosesTokenizer):
@@ -26,7 +26,7 @@ class PiecesTokenizer(MosesTokenizer):
             "target.spm": Path(target_spm).read_bytes(),
         }
         self.tokenisers = tokenisers
-        self.splitters = [*map(Splitter, self.models.values(), tokenisers)]
+        self.splitters = [*map(SentencePieceSplitter, self.models.values(), tokenisers)]
         super().__init__(*args, tokenisers=tokenisers, **kwargs)
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:

@@ -23,8 +23,8 @@ from synmask.pipeline.arguments import Json, Labels, OneOrMore
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.display import arrow, printable
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flat, read_csv, read_json, together, writing
-from synmask.pipeline.languages import note
+from synmask.pipeline.files import flatten, read_csv, read_json, writing, zip_equal
+from synmask.pipeline.languages import print_note
 from synmask.pipeline.record import read_record
 from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.results import CHOICE, check_alike, choose_systems, read_scores
@@ -77,7 +77,7 @@ def curves_figure(
     data = pd.concat(
         [
             pd.DataFrame({"system": system, "seed": seed, **_history(path)})
-            for (system, seed), path in together(runs=runs, inputs=inputs)
+            for (system, seed), path in zip_equal(runs=runs, inputs=inputs)
         ],
         ignore_index=True,
     )
@@ -154,7 +154,7 @@ def _band(axes: Axes, groups: Any, **look: Any) -> None:
 
 
 def _setting(path: Path, key: str) -> float:
-    value = flat(read_json(path).get("settings") or {}).get(key)
+    value = flatten(read_json(path).get("settings") or {}).get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise UserError(f"{path}: settings.{key} is no number, but {value!r}; sweep another setting")
     return value
@@ -224,7 +224,7 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
     install = (
         "install one, such as Debian's fonts-noto-core, or fonts-noto-cjk for Chinese, Japanese and Korean"
     )
-    note(f"no font here has {boxes}, so a figure shows boxes; {install}")
+    print_note(f"no font here has {boxes}, so a figure shows boxes; {install}")
     warnings.filterwarnings("ignore", "Glyph .* missing from font")  # reported once
     return [font]
 

@@ -20,7 +20,7 @@ from synmask.pipeline.display import arrow, isolate
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
-from synmask.pipeline.languages import sides
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.paths import PAIR, fill
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
@@ -81,7 +81,7 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         "number": lambda value, digits=2: "–" if value is None else f"{value:z,.{digits}f}",
         "shell": lambda words: shlex.join(map(str, words)),
         "words": lambda text, language: words_of(language)(text),
-    } | {function.__name__: function for function in (arrow, probability, sides, signed)}
+    } | {function.__name__: function for function in (arrow, probability, split_direction, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     script = part("page.js")
     page = render(
@@ -184,10 +184,10 @@ def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tupl
         translated = [run for run in scored if (run.folder / TRANSLATED).exists()]
         hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in translated}
         folder = Path(fill(PAIR / "text", direction, corpus=spec["corpus"]))
-        texts = [folder / f"test.{language}" for language in sides(direction)]
+        texts = [folder / f"test.{language}" for language in split_direction(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
-            kwargs = {"language": sides(direction)[1], "lowercase": "case:lc" in signature}
+            kwargs = {"language": split_direction(direction)[1], "lowercase": "case:lc" in signature}
             lines = read_aligned([*texts, *hypotheses.values()], "decode the test set again")
             if shown := examples(lines, [*hypotheses], **kwargs):
                 by_direction[direction] = [*hypotheses], shown

@@ -10,7 +10,7 @@ from typing import Any
 from synmask.pipeline.display import text_table
 from synmask.pipeline.evaluation.parseval import evaluate_files
 from synmask.pipeline.files import all_writing, json_text
-from synmask.pipeline.record import check_part, checksums, identity, run_beside, versions_and_commit
+from synmask.pipeline.record import check_part, checksums, run_beside, run_identity, versions_and_commit
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
 
@@ -40,9 +40,9 @@ def parseval(
     result, by_sentence = evaluate_files(gold, predicted, heads)
     if output is None:
         print(as_text(result))
-    sentences = json.dumps(identity(run) | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
+    sentences = json.dumps(run_identity(run) | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
     parts = {"sha256": checksums(output, {counts: sentences})} if output and counts else {}
-    texts = {output: json_text(identity(run) | result | versions_and_commit() | parts), counts: sentences}
+    texts = {output: json_text(run_identity(run) | result | versions_and_commit() | parts), counts: sentences}
     outputs = [path for path in texts if path is not None]
     with all_writing(outputs) as handles:
         for path, handle in zip(outputs, handles, strict=True):

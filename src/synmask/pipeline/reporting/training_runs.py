@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flat, read_json
-from synmask.pipeline.languages import sides
+from synmask.pipeline.files import flatten, read_json
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.paths import run_of_folder
-from synmask.pipeline.record import check_owner, read_record, training_in
+from synmask.pipeline.record import check_owner, read_record, read_training_digest
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart
 from synmask.pipeline.reporting.results import commits
@@ -103,7 +103,7 @@ def read_runs(spec: PagePart) -> list[TrainingRun]:
             if "metrics" in spec:
                 folder = Path(Tuning(corpus, direction, system, seed).folder)
             else:
-                folder = Path(Run(corpus, *sides(direction), system, seed).folder)
+                folder = Path(Run(corpus, *split_direction(direction), system, seed).folder)
             runs.append(TrainingRun(corpus, direction, system, label, seed, folder, *_read(folder)))
     return runs
 
@@ -117,7 +117,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], datetime | None]:
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
     run = run_of_folder(folder)
-    training = training_in(folder) if "direction" in run else {}  # a page reads no other trainings' records
+    training = (
+        read_training_digest(folder) if "direction" in run else {}
+    )  # a page reads no other trainings' records
     read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], training)
     check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
@@ -158,7 +160,7 @@ def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
     by_label: dict[str, dict[str, str]] = {}
     for run in (run for run in runs if run.scores):
         parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
-        texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
+        texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flatten(parts).items())
         by_label.setdefault(run.label, dict(texts))
     if not by_label:
         return {}

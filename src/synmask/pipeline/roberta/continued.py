@@ -17,19 +17,19 @@ from synmask.options import GuideOptions
 from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.record import Run
+from synmask.pipeline.record import RunRecord
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.examples import read_encoded
-from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
+from synmask.pipeline.roberta.model import GuidedRoberta, guide_shape
 from synmask.pipeline.roberta.sentences import Sentences, SentenceStage
 from synmask.pipeline.roberta.weights import MASK, Weights, load_dictionary, load_weights, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
-from synmask.pipeline.training.checkpoints import epoch_model
+from synmask.pipeline.training.checkpoints import load_epoch_model
 from synmask.pipeline.training.divergence import divergence_summary
-from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.loop import run_training
 from synmask.pipeline.training.losses import Sums
-from synmask.pipeline.training.stage import History, losses_of
-from synmask.pipeline.training.update import Learner, validate
+from synmask.pipeline.training.stage import History, history_losses
+from synmask.pipeline.training.trainer import Trainer
 
 KEEP, REPLACE = (
     0.1,
@@ -39,7 +39,7 @@ KEEP, REPLACE = (
 
 @dataclass(eq=False)
 class ParsedSentences(Sentences):
-    """Sentences with BERT's masking and, for contrastive `losses`, their samples.
+    """Sentences with BERT's masking and, for contrastive `validate`, their samples.
 
     Batches also contain a key for each loss (`synclm.flatten_samples`). All random choices depend on seed,
     epoch and sentence; for validation, on seed and sentence only.
@@ -97,7 +97,7 @@ class ContrastiveRoberta(GuidedRoberta):
         """A model with pre-trained `weights`."""
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        model.encoder.sentence_encoder.guide = _LastAttention(guided_shape(weights))
+        model.encoder.sentence_encoder.guide = _LastAttention(guide_shape(weights))
         d = args.encoder_embed_dim
         model.contrast = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d), nn.Linear(d, d))
         return model
@@ -123,20 +123,22 @@ class ContrastiveLoss:
         mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
         none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
         losses = {
-            "phrase_loss": _loss_of(synclm.phrase_loss, output["attention"], sample.get("phrase"), none),
-            "tree_loss": _loss_of(synclm.tree_loss, output["features"], sample.get("tree"), none),
+            "phrase_loss": _contrastive_loss(
+                synclm.phrase_loss, output["attention"], sample.get("phrase"), none
+            ),
+            "tree_loss": _contrastive_loss(synclm.tree_loss, output["features"], sample.get("tree"), none),
         }
         loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
         log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
         return loss, 1, log | {"ntokens": sample["ntokens"], "masked": len(hidden)}
 
 
-def _loss_of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
+def _contrastive_loss(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
     return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
 
 
 @dataclass(frozen=True)
-class ContinuedPretraining(SentenceStage):
+class ContinuedStage(SentenceStage):
     """Continued pre-training on parsed sentences; the last model is kept."""
 
     settings: ContinuedRun
@@ -156,7 +158,7 @@ class ContinuedPretraining(SentenceStage):
     def loss(self) -> ContrastiveLoss:
         return ContrastiveLoss()
 
-    def examples(self, split: str) -> ParsedSentences:
+    def dataset(self, split: str) -> ParsedSentences:
         encoded, syntax = self.load_part(split)
         return ParsedSentences(
             encoded,
@@ -167,15 +169,17 @@ class ContinuedPretraining(SentenceStage):
             losses=self.settings.losses,
         )
 
-    def limits(self, split: str) -> Limits:
+    def batch_limits(self, split: str) -> Limits:
         return Limits(tokens=self.settings.training.batch.tokens)
 
-    def losses(
-        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    def validate(
+        self, trainer: Trainer, valid: Batches, train: Mapping[str, float], epoch: int
     ) -> dict[str, Any]:
-        means = validate(learner, valid.in_order())
+        means = trainer.validate(valid.in_order())
         valid_losses = {name: name for name in ("mlm_loss", "phrase_loss", "tree_loss")}
-        return losses_of(train, train_loss="loss") | losses_of(means, **valid_losses, valid_loss="loss")
+        return history_losses(train, train_loss="loss") | history_losses(
+            means, **valid_losses, valid_loss="loss"
+        )
 
     def summary(self, history: History) -> dict[str, Any]:
         """As for pre-training, but by the last loss of masked tokens; special symbols are never masked."""
@@ -186,12 +190,12 @@ class ContinuedPretraining(SentenceStage):
         last = [math.exp(min(row["mlm_loss"], 50)) for row in history if row["mlm_loss"] != ""][-1:]
         return divergence_summary(*counts, last, 1)
 
-    def quality(self, row: Mapping[str, Any]) -> str:
+    def describe_quality(self, row: Mapping[str, Any]) -> str:
         losses = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in losses.items() if value != "")
 
-    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
-        model = epoch_model(checkpoints / self.final)
+    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: RunRecord) -> None:
+        model = load_epoch_model(checkpoints / self.final_model)
         save_weights(run, model, load_weights(self.weights).shape, self.weights, record)
 
 
@@ -201,7 +205,7 @@ def continue_pretraining(
     weights: Path,
     run: Path,
     settings: Json[ContinuedRun],
-    training: TrainingOptions,
+    options: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
@@ -213,4 +217,4 @@ def continue_pretraining(
         run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
         settings: Losses and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(ContinuedPretraining(settings, training.seed, data, weights), run, training)
+    run_training(ContinuedStage(settings, options.seed, data, weights), run, options)

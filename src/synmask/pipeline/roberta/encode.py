@@ -14,19 +14,19 @@ from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import line_key, write_json, writing
 from synmask.pipeline.roberta.examples import (
-    COLUMNS,
-    Encoded,
+    SYNTAX_COLUMNS,
+    EncodedExamples,
     read_encoded,
-    syntax_file,
+    syntax_path,
     write_encoded,
 )
 from synmask.pipeline.roberta.weights import load_dictionary
-from synmask.pipeline.syntax.pieces import Parsed, annotate, read_parsed
+from synmask.pipeline.syntax.pieces import ParsedText, annotate_pieces, read_parsed_texts
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text import gpt2
 
 BEGIN, END = Dictionary().bos(), Dictionary().eos()  # `<s>` and `</s>`, the same in all dictionaries
-Texts = Sequence[Sequence[str]]  # one or two sentences per example
+ExampleTexts = Sequence[Sequence[str]]  # one or two sentences per example
 
 
 def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
@@ -41,13 +41,15 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
     write_encoded(output, encode_examples(read_task(task, input, test=True), task, weights, max_tokens))
 
 
-def encode_examples(examples: Examples, task: str, weights: Path, max_tokens: int) -> Encoded:
-    """A task's examples as RoBERTa's input (`encode`); targets are NaN in a test set."""
+def encode_examples(examples: Examples, task: str, weights: Path, max_tokens: int) -> EncodedExamples:
+    """A task's examples as RoBERTa's input (`encode_sentences`); targets are NaN in a test set."""
     targets = [*map(TASKS[task].target, examples.labels)] or [math.nan] * len(examples.texts)
-    return encode(examples.texts, targets, weights, max_tokens)
+    return encode_sentences(examples.texts, targets, weights, max_tokens)
 
 
-def encode(texts: Texts, targets: Sequence[float], weights: Path, max_tokens: int) -> Encoded:
+def encode_sentences(
+    texts: ExampleTexts, targets: Sequence[float], weights: Path, max_tokens: int
+) -> EncodedExamples:
     """RoBERTa's input for examples, at most `max_tokens` each; of `weights` only the vocabulary is read."""
     dictionary = load_dictionary(weights)
     pieces = iter(_encode_texts([sentence for example in texts for sentence in example], weights))
@@ -58,12 +60,12 @@ def encode(texts: Texts, targets: Sequence[float], weights: Path, max_tokens: in
         for example in texts
     ]
     tokens, starts = np.fromiter(chain.from_iterable(rows), np.int32), np.cumsum([0, *map(len, rows)])
-    return Encoded(tokens, starts, np.array(targets, dtype=np.float32))
+    return EncodedExamples(tokens, starts, np.array(targets, dtype=np.float32))
 
 
 def _encode_texts(sentences: Sequence[str], weights: Path) -> list[list[int]]:
     """Their ids without the blanks around them, which fairseq's recipe for GLUE strips, too."""
-    return gpt2.encode([sentence.strip() for sentence in sentences], weights)
+    return gpt2.encode_batch([sentence.strip() for sentence in sentences], weights)
 
 
 def join_sentences(sentences: list[list[int]], max_tokens: int) -> list[int]:
@@ -138,28 +140,34 @@ def encode_parses(
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     texts = [(text,) for text in known]
-    encoded = encode(texts, [0.0] * len(texts), weights, max_tokens)
+    encoded = encode_sentences(texts, [0.0] * len(texts), weights, max_tokens)
     write_encoded(output, encoded)
     return _write_syntax(output, encoded, texts, weights, known)
 
 
-def _read_parses(prefixes: Iterable[Path]) -> dict[str, Parsed | None]:
+def _read_parses(prefixes: Iterable[Path]) -> dict[str, ParsedText | None]:
     """The parse of each sentence by its `line_key`."""
-    return {line_key(text): parse for text, parse in read_parsed(prefixes)}
+    return {line_key(text): parse for text, parse in read_parsed_texts(prefixes)}
 
 
 def _write_syntax(
-    part: Path, encoded: Encoded, texts: Texts, weights: Path, known: Mapping[str, Parsed | None]
+    part: Path,
+    encoded: EncodedExamples,
+    texts: ExampleTexts,
+    weights: Path,
+    known: Mapping[str, ParsedText | None],
 ) -> dict[str, int]:
     """Write the syntax of examples, whose sentences are in `known`; the counts."""
     sentences = [text for example in texts for text in example]
     parses = [known[line_key(text)] for text in sentences if text.strip()]
-    lengths, lost = iter(gpt2.lengths(_encode_texts(sentences, weights), weights)), 0
-    table = np.full((len(encoded.tokens), COLUMNS), [NO_TOKEN, NO_TOKEN, 0, 0], dtype=np.int16)
+    lengths, lost = iter(gpt2.byte_lengths(_encode_texts(sentences, weights), weights)), 0
+    table = np.full((len(encoded.tokens), SYNTAX_COLUMNS), [NO_TOKEN, NO_TOKEN, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
-            annotated, missed = annotate(text.strip(), next(lengths)[: end - start], known[line_key(text)])
+            annotated, missed = annotate_pieces(
+                text.strip(), next(lengths)[: end - start], known[line_key(text)]
+            )
             places = annotated[:, :2]
             places[places != NO_TOKEN] += start
             rows[start:end] = np.insert(annotated, 2, number, axis=1)
@@ -171,9 +179,9 @@ def _write_syntax(
         "words": sum(len(parse.words) for parse in parses if parse is not None),
         "not_found": lost,
     }
-    with writing(syntax_file(part), "wb") as handle:
+    with writing(syntax_path(part), "wb") as handle:
         np.save(handle, table)
-    write_json(syntax_file(part).with_suffix(".json"), counts)
+    write_json(syntax_path(part).with_suffix(".json"), counts)
     return counts
 
 

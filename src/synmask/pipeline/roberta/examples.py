@@ -18,13 +18,13 @@ from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
 from synmask.pipeline.roberta.weights import Weights
-from synmask.pipeline.syntax.annotations import read_mapped
+from synmask.pipeline.syntax.annotations import open_memmap
 
-COLUMNS = 4  # of the syntax
+SYNTAX_COLUMNS = 4  # of the syntax
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedExamples:
     """Examples as ids: `tokens` (T,) of all examples, example i from starts[i] to starts[i+1]; `targets`
     (N,), class numbers or, for a regression, scores; NaN in a test set."""
 
@@ -47,14 +47,14 @@ class Encoded:
         return np.diff(self.starts)
 
 
-def write_encoded(path: Path, encoded: Encoded) -> None:
+def write_encoded(path: Path, encoded: EncodedExamples) -> None:
     packed = io.BytesIO()  # a zip seeks in what it is written to, which a device cannot
     np.savez(packed, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
     with writing(path, "wb") as handle:
         handle.write(packed.getbuffer())
 
 
-def read_encoded(path: Path) -> Encoded:
+def read_encoded(path: Path) -> EncodedExamples:
     """Read a file of `write_encoded`.
 
     Raises:
@@ -62,7 +62,7 @@ def read_encoded(path: Path) -> Encoded:
     """
     try:
         with open_to_read(path) as handle, np.load(handle) as arrays:
-            encoded = Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
+            encoded = EncodedExamples(arrays["tokens"], arrays["starts"], arrays["targets"])
         kinds = [array.dtype.kind for array in vars(encoded).values()]
         if kinds != ["i", "i", "f"] or any(array.ndim != 1 for array in vars(encoded).values()):
             raise ValueError("other arrays than write_encoded's")
@@ -76,25 +76,25 @@ def read_encoded(path: Path) -> Encoded:
         raise UserError(f"{path}: damaged encoded sentences; delete it and rerun") from None
 
 
-def syntax_file(part: Path) -> Path:
+def syntax_path(part: Path) -> Path:
     """The path of the syntax of PART.npz, beside it."""
     return part.with_name(f"syntax.{part.stem}.npy")
 
 
-def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
+def read_syntax(part: Path, encoded: EncodedExamples) -> np.ndarray:
     """The annotations (T, 4) of the tokens of PART.npz, memory-mapped.
 
     Raises:
         UserError: missing, damaged, or of other examples.
     """
-    path = syntax_file(part)
-    table = read_mapped(path, "annotate the task again")
-    if table.shape != (len(encoded.tokens), COLUMNS):
+    path = syntax_path(part)
+    table = open_memmap(path, "annotate the task again")
+    if table.shape != (len(encoded.tokens), SYNTAX_COLUMNS):
         raise UserError(f"{path}: annotations of other examples; annotate the task again")
     return table
 
 
-def read_fitting(path: Path, weights: Weights, *, test: bool = False) -> Encoded:
+def read_examples(path: Path, weights: Weights, *, test: bool = False) -> EncodedExamples:
     """Read examples that must fit `weights` and, except for a `test` set, have labels.
 
     Raises:

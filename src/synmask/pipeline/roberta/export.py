@@ -11,13 +11,19 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import method_code, write_folder
 from synmask.pipeline.files import json_text
-from synmask.pipeline.roberta.huggingface import FIXED, OFFSET, SPECIAL, TYPES, their_name
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.huggingface import (
+    FIXED_CONFIG,
+    POSITION_OFFSET,
+    SPECIAL_TOKENS,
+    TYPE_EMBEDDINGS,
+    transformers_name,
+)
+from synmask.pipeline.roberta.model import HEAD_NAME, GuidedRoberta
 from synmask.pipeline.roberta.predict import load_finetuned
 from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.text.gpt2 import MERGES_HEADER, read_encoder, read_merges
+from synmask.pipeline.training.torch_files import load_checkpoint
 
 USAGE = """# pip install torch transformers
 from transformers import pipeline
@@ -45,10 +51,10 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     system, longest = settings.system, settings.training.max_tokens
     keys, code = method_code(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")
     files = {
-        "config.json": json_text(_config(loaded, settings) | keys),
-        "model.safetensors": packed(_state(model), {"format": "pt"}),
-        "vocab.json": json_text(_vocabulary(loaded, weights)),
-        "merges.txt": "\n".join([HEADER, *map(" ".join, read_merges(weights / "vocab.bpe")), ""]),
+        "config.json": json_text(_roberta_config(loaded, settings) | keys),
+        "model.safetensors": packed(_transformers_state(model), {"format": "pt"}),
+        "vocab.json": json_text(_token_rows(loaded, weights)),
+        "merges.txt": "\n".join([MERGES_HEADER, *map(" ".join, read_merges(weights / "vocab.bpe")), ""]),
         "tokenizer_config.json": json_text(
             {
                 "tokenizer_class": "RobertaTokenizer",
@@ -59,20 +65,20 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     }
     header = {"pipeline_tag": "text-classification", "language": "en"}
     usage, limits = USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
-    files["README.md"] = model_card(path, header, system, usage, limits, load(path).get("run", {}))
+    files["README.md"] = model_card(path, header, system, usage, limits, load_checkpoint(path).get("run", {}))
     write_folder(folder, files | code)
 
 
-def _config(loaded: Weights, settings: FinetuningSettings) -> dict[str, Any]:
+def _roberta_config(loaded: Weights, settings: FinetuningSettings) -> dict[str, Any]:
     training, labels = settings.training, TASKS[settings.task].labels
     names = labels or (settings.task,)
     sizes = {theirs: getattr(loaded.shape, ours) for ours, (_, theirs) in SIZES.items()}
-    return FIXED | {
+    return FIXED_CONFIG | {
         "architectures": ["RobertaForSequenceClassification"],
         "dtype": "float32",
         "vocab_size": len(loaded.dictionary),
         **sizes,
-        "max_position_embeddings": loaded.shape.max_positions + OFFSET,
+        "max_position_embeddings": loaded.shape.max_positions + POSITION_OFFSET,
         "type_vocab_size": 1,
         "hidden_dropout_prob": training.dropout,
         "attention_probs_dropout_prob": training.attention_dropout,
@@ -82,25 +88,27 @@ def _config(loaded: Weights, settings: FinetuningSettings) -> dict[str, Any]:
     }
 
 
-def _state(model: GuidedRoberta) -> dict[str, Tensor]:
+def _transformers_state(model: GuidedRoberta) -> dict[str, Tensor]:
     """The encoder and the head by the names of transformers; its one type of tokens is nothing.
 
     Layers and guide of a guided model keep our names.
     """
     top = "encoder.sentence_encoder"
     ours = () if model.encoder.sentence_encoder.guide is None else (f"{top}.layers.", f"{top}.guide.")
-    tensors = {TYPES: torch.zeros(1, model.args.encoder_embed_dim)}
+    tensors = {TYPE_EMBEDDINGS: torch.zeros(1, model.args.encoder_embed_dim)}
     for name, value in model.state_dict().items():
         if name.startswith(ours):
             tensors[name.replace(top, "roberta")] = value
         elif not name.startswith(("encoder.lm_head", f"{top}.version")):
-            tensors[their_name(name).replace(f"classification_heads.{HEAD}", "classifier")] = value
+            tensors[transformers_name(name).replace(f"classification_heads.{HEAD_NAME}", "classifier")] = (
+                value
+            )
     return {name: value.float().contiguous() for name, value in tensors.items()}
 
 
-def _vocabulary(loaded: Weights, weights: Path) -> dict[str, int]:
+def _token_rows(loaded: Weights, weights: Path) -> dict[str, int]:
     """The rows of tokens in the embeddings."""
     dictionary = loaded.dictionary
     tokens = {token: str(number) for token, number in read_encoder(weights / "encoder.json").items()}
-    tokens |= {token: token for token in (*SPECIAL, MASK)}
+    tokens |= {token: token for token in (*SPECIAL_TOKENS, MASK)}
     return {token: dictionary.index(symbol) for token, symbol in tokens.items()}

@@ -12,22 +12,22 @@ from synmask.pipeline.disk import raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_json, read_object, write_json, write_lines
 from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
-from synmask.pipeline.text.gpt2 import HEADER, read_encoder, read_merges, tokenizer
+from synmask.pipeline.text.gpt2 import MERGES_HEADER, read_encoder, read_merges, tokenizer
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
 # Fixed values of fairseq's RoBERTa; the first ones are the defaults of a config.json.
-DEFAULTS = {
+CONFIG_DEFAULTS = {
     "bos_token_id": 0,
     "pad_token_id": 1,
     "eos_token_id": 2,
     "position_embedding_type": "absolute",
     "is_decoder": False,
 }
-FIXED = {**DEFAULTS, "model_type": "roberta", "hidden_act": "gelu", "layer_norm_eps": 1e-5}
-OFFSET = 2  # rows before the first position, which transformers counts
-POSITIONS = "encoder.sentence_encoder.embed_positions.weight"
-TYPES = "roberta.embeddings.token_type_embeddings.weight"
-NAMES = (  # in fairseq, in transformers
+FIXED_CONFIG = {**CONFIG_DEFAULTS, "model_type": "roberta", "hidden_act": "gelu", "layer_norm_eps": 1e-5}
+POSITION_OFFSET = 2  # rows before the first position, which transformers counts
+POSITION_EMBEDDINGS = "encoder.sentence_encoder.embed_positions.weight"
+TYPE_EMBEDDINGS = "roberta.embeddings.token_type_embeddings.weight"
+PARAMETER_NAMES = (  # in fairseq, in transformers
     ("encoder.sentence_encoder.embed_tokens", "roberta.embeddings.word_embeddings"),
     ("encoder.sentence_encoder.embed_positions", "roberta.embeddings.position_embeddings"),
     ("encoder.sentence_encoder.layernorm_embedding", "roberta.embeddings.LayerNorm"),
@@ -62,8 +62,8 @@ def convert_huggingface(*, input: Path, output: Path) -> None:
         if not (input / name).is_file():
             raise UserError(f"{input}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")
     _check_tokenizer(input)
-    shape, words = _shape(input / "config.json")
-    state = _state(input / "model.safetensors", shape, words)
+    shape, words = _read_shape(input / "config.json")
+    state = _fairseq_state(input / "model.safetensors", shape, words)
     with TemporaryDirectory() as temporary:
         vocabulary = Path(temporary)
         _write_vocabulary(input, vocabulary, words)
@@ -71,20 +71,20 @@ def convert_huggingface(*, input: Path, output: Path) -> None:
     print(shape, file=sys.stderr)
 
 
-def _shape(path: Path) -> tuple[RobertaShape, int]:
-    config = DEFAULTS | read_object(path)
-    for key, value in FIXED.items():
+def _read_shape(path: Path) -> tuple[RobertaShape, int]:
+    config = CONFIG_DEFAULTS | read_object(path)
+    for key, value in FIXED_CONFIG.items():
         if config.get(key) != value:
             raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")
     for key in (*(theirs for _, theirs in SIZES.values()), "vocab_size"):
         if type(config.get(key)) is not int or config[key] < 1:
             raise UserError(f"{path}: has no {key}; is it a config.json of transformers?")
     sizes = {ours: config[theirs] for ours, (_, theirs) in SIZES.items()}
-    sizes["max_positions"] -= OFFSET
+    sizes["max_positions"] -= POSITION_OFFSET
     return RobertaShape.of(sizes, str(path)), config["vocab_size"]
 
 
-def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
+def _fairseq_state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
     """The parameters by fairseq's names."""
     try:
         tensors = load_file(path)
@@ -92,26 +92,29 @@ def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
         raise_unreadable(path, error)
         raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
     state = {}
-    for ours, names in [(TYPES, [TYPES]), *((name, _stored_names(name)) for name in shape.parameters(words))]:
+    for ours, names in [
+        (TYPE_EMBEDDINGS, [TYPE_EMBEDDINGS]),
+        *((name, _stored_names(name)) for name in shape.parameters(words)),
+    ]:
         stored = [name for name in names if name in tensors]
         if not stored:
             raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
         state[ours] = tensors[stored[0]].float()
-    state[POSITIONS] = state[POSITIONS].clone()
-    state[POSITIONS][OFFSET:] += state.pop(TYPES)[0]
+    state[POSITION_EMBEDDINGS] = state[POSITION_EMBEDDINGS].clone()
+    state[POSITION_EMBEDDINGS][POSITION_OFFSET:] += state.pop(TYPE_EMBEDDINGS)[0]
     return state
 
 
-def their_name(name: str) -> str:
+def transformers_name(name: str) -> str:
     """The name of fairseq's parameter in transformers."""
-    for ours, theirs in NAMES:
+    for ours, theirs in PARAMETER_NAMES:
         name = name.replace(ours, theirs)
     return name
 
 
 def _stored_names(name: str) -> list[str]:
     """Possible names of fairseq's parameter in transformers; files store tied ones once."""
-    name = their_name(name)
+    name = transformers_name(name)
     if name == "lm_head.weight":
         return ["lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"]
     return [name, "lm_head.decoder.bias"] if name == "lm_head.bias" else [name]
@@ -134,7 +137,7 @@ def _check_tokenizer(source: Path) -> None:
             raise UserError(f"{path}: it {wrong[0]}, which fairseq's RoBERTa does not; take another model")
 
 
-def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def _read_vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """The ids of all tokens, special ones too, and the merge operations."""
     if (source / "vocab.json").is_file():
         return read_encoder(source / "vocab.json"), read_merges(source / "merges.txt")
@@ -156,16 +159,16 @@ def _write_vocabulary(source: Path, folder: Path, words: int) -> None:
     Rows that no text is encoded to keep their names: fillers and <mask>. A final <mask> is left out, as in
     RoBERTa's own dict.txt, since fairseq adds it.
     """
-    ids, merges = _vocabulary(source)
+    ids, merges = _read_vocabulary(source)
     tokens = {number: token for token, number in ids.items()}
-    for number, token in enumerate(SPECIAL):
+    for number, token in enumerate(SPECIAL_TOKENS):
         if tokens.get(number) != token:
             raise UserError(f"{source}: {token} must have the id {number}, as in RoBERTa's vocabulary")
     if MASK not in ids or max(tokens) >= words:
         wrong = f"no {MASK}" if MASK not in ids else f"the id {max(tokens)}, the model {words} embeddings"
         raise UserError(f"{source}: the vocabulary has {wrong}; is it of this model?")
     encoder, rows = {}, []
-    for number in range(len(SPECIAL), words):
+    for number in range(len(SPECIAL_TOKENS), words):
         token = tokens.get(number, f"madeupword{number}")
         if token == MASK or token.startswith("madeupword"):
             rows.append(token)
@@ -177,4 +180,4 @@ def _write_vocabulary(source: Path, folder: Path, words: int) -> None:
     tokenizer(encoder, merges, f"{source}: its tokens and merges")  # stops if they do not fit
     write_lines(folder / "dict.txt", (f"{row} 0" for row in rows))
     write_json(folder / "encoder.json", encoder)
-    write_lines(folder / "vocab.bpe", [HEADER, *map(" ".join, merges)])
+    write_lines(folder / "vocab.bpe", [MERGES_HEADER, *map(" ".join, merges)])

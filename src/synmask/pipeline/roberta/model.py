@@ -17,7 +17,7 @@ from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.translation.transformer import TokenEncoder
 
-HEAD = "task"  # fairseq's name for the classification head
+HEAD_NAME = "task"  # fairseq's name for the classification head
 
 
 class _Encoder(RobertaEncoder):
@@ -25,7 +25,7 @@ class _Encoder(RobertaEncoder):
 
     def build_encoder(self, args: Namespace, dictionary: Dictionary, embed_tokens: nn.Module) -> TokenEncoder:
         encoder = TokenEncoder(TransformerConfig.from_namespace(args), dictionary, embed_tokens)
-        encoder.apply(_start)
+        encoder.apply(_init_bert)
         return encoder
 
     def extract_features(
@@ -36,7 +36,7 @@ class _Encoder(RobertaEncoder):
         return encoded["encoder_out"][0].transpose(0, 1), {}
 
 
-def _start(module: nn.Module) -> None:
+def _init_bert(module: nn.Module) -> None:
     """BERT's initialisation; fairseq's function draws those of its own attention twice."""
     init_bert_params(module)
     if isinstance(module, SelfAttention):
@@ -65,9 +65,9 @@ class GuidedRoberta(RobertaModel):
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
         width, pooler = args.encoder_embed_dim, (args.pooler_activation_fn, args.pooler_dropout)
-        model.classification_heads[HEAD] = RobertaClassificationHead(width, width, outputs, *pooler)
+        model.classification_heads[HEAD_NAME] = RobertaClassificationHead(width, width, outputs, *pooler)
         if system.guide != "none":
-            guide = build_guide(system.guide, system.options, guided_shape(weights))
+            guide = build_guide(system.guide, system.options, guide_shape(weights))
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
         return accelerate(model)
@@ -76,7 +76,7 @@ class GuidedRoberta(RobertaModel):
     def scale_outputs(self, factor: float) -> None:
         """Multiply the head's outputs."""
         if factor != 1:
-            for parameter in self.classification_heads[HEAD].out_proj.parameters():
+            for parameter in self.classification_heads[HEAD_NAME].out_proj.parameters():
                 parameter.mul_(factor)
 
     def forward(
@@ -100,7 +100,7 @@ class GuidedRoberta(RobertaModel):
         return self.classification_heads[classification_head_name](features), extra
 
 
-def guided_shape(weights: Weights) -> Shape:
+def guide_shape(weights: Weights) -> Shape:
     """The sizes of a RoBERTa as its guide needs them."""
     shape = weights.shape
     return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.layers)

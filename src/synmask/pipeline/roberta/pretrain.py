@@ -14,23 +14,23 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from synmask.pipeline.arguments import Json, TrainingOptions
 from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.record import Run
+from synmask.pipeline.record import RunRecord
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import read_binary, read_dictionary, symbol_counts
-from synmask.pipeline.training.checkpoints import epoch_model
+from synmask.pipeline.training.checkpoints import load_epoch_model
 from synmask.pipeline.training.divergence import divergence_summary
-from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.loop import run_training
 from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
 from synmask.pipeline.training.stage import History, Stage
-from synmask.pipeline.training.update import Learner, validate
+from synmask.pipeline.training.trainer import Trainer
 
 BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
 
 
 @dataclass(frozen=True)
-class Pretraining(Stage):
+class PretrainingStage(Stage):
     """A plain RoBERTa of the size `settings.model`; its last model is kept.
 
     `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
@@ -58,7 +58,7 @@ class Pretraining(Stage):
                 raise UserError(f"{self.data}: each line of {split} is longer than {most} tokens")
         return left_out
 
-    def files(self) -> list[Path]:
+    def data_files(self) -> list[Path]:
         return [self.weights / "dict.txt", *self.data.glob("train.*"), *self.data.glob("valid.*")]
 
     @property
@@ -75,7 +75,7 @@ class Pretraining(Stage):
 
     def model(self) -> GuidedRoberta:
         model = GuidedRoberta.build(self.shape.settings(self.settings.training), self._task.dictionary)
-        _widen(model, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
+        _scale_weights(model, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
         return model
 
     def loss(self) -> MaskedLmLoss:
@@ -88,18 +88,18 @@ class Pretraining(Stage):
     def adam_eps(self) -> float:
         return self.settings.training.adam_eps
 
-    def examples(self, split: str) -> FairseqDataset:
+    def dataset(self, split: str) -> FairseqDataset:
         task = self._task
         task.load_dataset(split)
         return task.dataset(split)
 
-    def limits(self, split: str) -> Limits:
+    def batch_limits(self, split: str) -> Limits:
         return Limits(self.settings.model.max_positions, self.settings.training.batch.tokens)
 
-    def losses(
-        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    def validate(
+        self, trainer: Trainer, valid: Batches, train: Mapping[str, float], epoch: int
     ) -> dict[str, Any]:
-        loss = validate(learner, valid.in_order())["loss"]
+        loss = trainer.validate(valid.in_order())["loss"]
         return {
             "train_loss": round(train["loss"], 5),
             "valid_loss": round(loss, 5),
@@ -113,12 +113,12 @@ class Pretraining(Stage):
         counts = [symbol_counts(text, dictionary) for text in texts]
         return divergence_summary(*counts, [row["valid_ppl"] for row in history], len(history))
 
-    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: Run) -> None:
-        model = epoch_model(checkpoints / self.final)
+    def write_outputs(self, run: Path, checkpoints: Path, history: History, record: RunRecord) -> None:
+        model = load_epoch_model(checkpoints / self.final_model)
         save_weights(self.weights, model, self.shape, self.weights, record)
 
 
-def _widen(model: GuidedRoberta, factor: float) -> None:
+def _scale_weights(model: GuidedRoberta, factor: float) -> None:
     """Multiply all initial embeddings and weights of layers.
 
     fairseq draws them with a standard deviation of 0.02 at any width. A narrow layer then adds almost nothing
@@ -136,7 +136,7 @@ def pretrain(
     weights: Path,
     run: Path,
     settings: Json[PretrainingRun],
-    training: TrainingOptions,
+    options: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
@@ -148,4 +148,4 @@ def pretrain(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: Model and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Pretraining(settings, training.seed, data, weights), run, training)
+    run_training(PretrainingStage(settings, options.seed, data, weights), run, options)

@@ -35,7 +35,7 @@ def write_pretraining_text(
         UserError: a split has no text.
     """
     with whole_folder(weights, "pretraining-text") as folder:
-        gpt2.learn([line for path in train for line in read_lines(path)], merges, folder)
+        gpt2.learn_byte_bpe([line for path in train for line in read_lines(path)], merges, folder)
         encode_text(train, valid, folder, output)
 
 
@@ -48,7 +48,7 @@ def encode_text(train: Sequence[Path], valid: Sequence[Path], weights: Path, out
     dictionary = read_dictionary(weights / "dict.txt")
     texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}
     for split, lines in texts.items():
-        pieces = gpt2.encode(lines, weights)
+        pieces = gpt2.encode_batch(lines, weights)
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), split)
 

@@ -12,15 +12,15 @@ from torch import Tensor, nn
 
 from synmask.options import NO_TOKEN
 from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
-from synmask.pipeline.record import check_model, run_beside, weights_of
+from synmask.pipeline.record import check_model, run_beside, weights_identity
 from synmask.pipeline.roberta.examples import (
-    Encoded,
+    EncodedExamples,
     read_encoded,
-    read_fitting,
+    read_examples,
     read_syntax,
-    syntax_file,
+    syntax_path,
 )
-from synmask.pipeline.roberta.model import HEAD
+from synmask.pipeline.roberta.model import HEAD_NAME
 from synmask.pipeline.roberta.weights import MASK, load_weights
 from synmask.pipeline.training.losses import Sums, collate_masked, draw_mask
 from synmask.pipeline.training.schedules import Schedule, linear_decay
@@ -45,7 +45,7 @@ class Sentences(FairseqDataset):
         order: of the examples before batching; default: short ones first.
     """
 
-    encoded: Encoded
+    encoded: EncodedExamples
     dictionary: Dictionary
     syntax: np.ndarray | None = None
     mask_rate: float = 0.0
@@ -130,22 +130,22 @@ class SentenceStage(Stage):
         path = self.weights / "model.pt"
         check_model(path, weights.run, run_beside(path))
         for part in self.parts:
-            self.syntax(part, read_fitting(part, weights))
+            self.syntax(part, read_examples(part, weights))
         return {}
 
     @property
-    def details(self) -> dict[str, Any]:
-        return {"start": weights_of(self.weights)}
+    def run_facts(self) -> dict[str, Any]:
+        return {"start": weights_identity(self.weights)}
 
-    def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
+    def syntax(self, part: Path, encoded: EncodedExamples) -> np.ndarray | None:
         """The annotations of PART.npz, if the training reads them."""
         return read_syntax(part, encoded) if self.reads_syntax else None
 
-    def files(self) -> list[Path]:
-        syntax = map(syntax_file, self.parts) if self.reads_syntax else ()
+    def data_files(self) -> list[Path]:
+        syntax = map(syntax_path, self.parts) if self.reads_syntax else ()
         return [self.weights / "model.pt", *self.parts, *syntax]
 
-    def load_part(self, split: str) -> tuple[Encoded, np.ndarray | None]:
+    def load_part(self, split: str) -> tuple[EncodedExamples, np.ndarray | None]:
         """The examples of "train" or "valid", and their annotations."""
         part = self.parts[split == "valid"]
         encoded = read_encoded(part)
@@ -182,7 +182,7 @@ class SentenceLoss:
         inputs = dict(sample["net_input"])
         if not self.mlm_weight:
             inputs.pop("masked", None)
-        outputs, extra = model(**inputs, classification_head_name=HEAD)
+        outputs, extra = model(**inputs, classification_head_name=HEAD_NAME)
         loss, size = task_loss(outputs, sample["target"], "sum"), sample["nsentences"]
         log = {"task_loss": loss.data, "ntokens": sample["ntokens"]}
         if "mlm_logits" in extra:

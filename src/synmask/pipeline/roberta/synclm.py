@@ -18,9 +18,9 @@ from synmask.options import NO_TOKEN
 TEMPERATURE = 0.1
 PHRASE_SHARE = 0.15  # share of the heads that the phrase loss samples
 INSIDE, OUTSIDE = 3, 10  # maximum distance from the head, and from its phrase
-OTHERS = 10  # negatives of the phrase loss
+PHRASE_NEGATIVES = 10  # negatives of the phrase loss
 MAX_SUBTREE = 10  # maximum number of tokens of a subtree
-SHIFTED = 30  # negatives of the tree loss
+TREE_NEGATIVES = 30  # negatives of the tree loss
 COUNTED_NEGATIVES = 3  # negatives that count
 EPSILON = 1e-6
 # Samples of a loss, tokens by position, spans by their first and last token, padded with NO_TOKEN: "anchors"
@@ -42,7 +42,7 @@ def token_heads(words: np.ndarray) -> np.ndarray:
     return np.where(word == NO_TOKEN, NO_TOKEN, np.where(word == places, words[:, 1], word))
 
 
-def spans(heads: np.ndarray) -> np.ndarray:
+def subtree_spans(heads: np.ndarray) -> np.ndarray:
     """(n, 2) the first and the last descendant of each token, itself included."""
     reach = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
     for token in np.flatnonzero(heads != NO_TOKEN):
@@ -60,7 +60,7 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
     If outside tokens lie beyond the positive, seen from the head, the positive is an anchor, too: it should
     be closer to the head than to them. A head's own head is never a negative.
     """
-    reach, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
+    reach, inner = subtree_spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen: list[tuple[int, int, np.ndarray]] = []
     for head in _heads(heads):
         (first, last), near = reach[head], np.abs(inner - head) <= INSIDE
@@ -71,12 +71,12 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
         outside = inner[
             ((inner < first) & (inner >= first - OUTSIDE)) | ((inner > last) & (inner <= last + OUTSIDE))
         ]
-        outside = random.permutation(outside)[:OTHERS]
+        outside = random.permutation(outside)[:PHRASE_NEGATIVES]
         outside = outside[outside != heads[head]]
         beyond = outside[(outside - inside) * (inside - head) > 0]
         chosen += [(head, inside, outside)] * bool(len(outside))
         chosen += [(inside, head, beyond)] * bool(len(beyond))
-    return _samples(chosen, np.full((len(chosen), OTHERS), NO_TOKEN))
+    return _samples(chosen, np.full((len(chosen), PHRASE_NEGATIVES), NO_TOKEN))
 
 
 def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
@@ -84,7 +84,7 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
 
     Shifted spans are as long as the subtree, one token longer or (for subtrees of at least 4) one shorter.
     """
-    reach, inner = spans(heads), np.flatnonzero(heads != NO_TOKEN)
+    reach, inner = subtree_spans(heads), np.flatnonzero(heads != NO_TOKEN)
     chosen = []
     for head in _heads(heads):
         first, last = reach[head]
@@ -93,9 +93,9 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
         ends = [last, last + 1, last - 1] if last - first > 2 else [last, last + 1]
         moved = [span for end in ends for span in _shifts(head, first, end, inner[0], inner[-1])]
         if moved:
-            picked = random.permutation(len(moved))[:SHIFTED]
+            picked = random.permutation(len(moved))[:TREE_NEGATIVES]
             chosen.append((head, (first, last), [moved[place] for place in picked]))
-    return _samples(chosen, np.full((len(chosen), SHIFTED, 2), NO_TOKEN))
+    return _samples(chosen, np.full((len(chosen), TREE_NEGATIVES, 2), NO_TOKEN))
 
 
 def _samples(chosen: Sequence[tuple[int, Any, Sequence]], negatives: np.ndarray) -> Samples:

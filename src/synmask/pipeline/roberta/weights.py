@@ -20,12 +20,12 @@ from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
 from synmask.pipeline.disk import replacing
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.record import NO_RUN, Run, identity_keys
+from synmask.pipeline.record import NO_RUN, RunRecord, model_identity
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary
-from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.training.torch_files import load_checkpoint, save_checkpoint
 
-VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
+VOCABULARY_FILES = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
 TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
 SIZES = {  # here: in fairseq, in transformers
@@ -102,7 +102,7 @@ def load_weights(folder: Path) -> Weights:
         UserError: a file is missing or damaged, or files do not fit together.
     """
     dictionary = load_dictionary(folder)
-    saved = load(folder / "model.pt", "make the weights again")
+    saved = load_checkpoint(folder / "model.pt", "make the weights again")
     state = saved.get("model")
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise UserError(f"{folder}: model.pt holds no model; make the weights again")
@@ -110,7 +110,7 @@ def load_weights(folder: Path) -> Weights:
     shape = RobertaShape.of(sizes, f"{folder}: the settings in model.pt")
     if shape.layers > len(state):  # before all their parameters are listed
         raise UserError(f"{folder}: model.pt has too few parameters for {shape.layers} layers")
-    _check(state, shape, len(dictionary), folder)
+    _check_state(state, shape, len(dictionary), folder)
     state = {name: value.float() for name, value in state.items()}
     state["encoder.lm_head.weight"] = state[TOKENS]
     return Weights(shape, dictionary, state, {key: saved.get(key) for key in ("run", "training")})
@@ -137,7 +137,7 @@ def save_weights(
     state: Mapping[str, Tensor],
     shape: RobertaShape,
     vocabulary: Path,
-    run: Run = NO_RUN,
+    run: RunRecord = NO_RUN,
 ) -> None:
     """Write a weights folder that fairseq and `load_weights` read.
 
@@ -151,18 +151,20 @@ def save_weights(
     words = len(load_dictionary(vocabulary))
     names = shape.parameters(words)
     model = {name: value for name, value in state.items() if name in names}
-    _check(model, shape, words, folder)
+    _check_state(model, shape, words, folder)
     model["encoder.lm_head.weight"] = model[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
-        with replacing([folder / name for name in VOCABULARY]) as temporaries:
-            for name, temporary in zip(VOCABULARY, temporaries, strict=True):
+        with replacing([folder / name for name in VOCABULARY_FILES]) as temporaries:
+            for name, temporary in zip(VOCABULARY_FILES, temporaries, strict=True):
                 shutil.copyfile(vocabulary / name, temporary)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
-    save(folder / "model.pt", {"args": shape.settings(), "model": model, **rest, **identity_keys(run)})
+    save_checkpoint(
+        folder / "model.pt", {"args": shape.settings(), "model": model, **rest, **model_identity(run)}
+    )
 
 
-def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder: Path) -> None:
+def _check_state(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder: Path) -> None:
     """Raise a UserError unless `state` is of a RoBERTa of `shape` with `words` embeddings."""
     if TOKENS in state and len(state[TOKENS]) != words:
         raise UserError(

@@ -31,7 +31,7 @@ def cached_attention(
     Returns:
         (S, W, d).
     """
-    if extension.supports(query, memory):
+    if extension.is_supported(query, memory):
         return torch.ops.synmask.attend(query, memory, heads, rows, slots, bias)
     query = query.unflatten(-1, (heads, -1))  # (S, W, H, d_head)
     if slots is None:
@@ -62,7 +62,7 @@ class CachedSelfAttention:
         """
         qkv, d = self.project(x), x.size(-1)
         self.memory = memory = paths.with_room(self.memory, qkv[..., d:])
-        if extension.supports(qkv, memory):
+        if extension.is_supported(qkv, memory):
             return torch.ops.synmask.attend_own(qkv, memory, self.heads, paths.rows, paths.slots, bias)
         memory[paths.last()] = qkv[..., d:]
         return cached_attention(qkv[..., :d], memory, self.heads, paths.rows, paths.slots, bias)

@@ -24,7 +24,7 @@ def best_continuations(
         scores, tokens, and the hypotheses that they continue: (S, count), the best first. The score -inf
         stands for no continuation.
     """
-    if len(logits) == 1 and extension.supports(*logits, score):
+    if len(logits) == 1 and extension.is_supported(*logits, score):
         return torch.ops.synmask.best(logits[0], score, count, never)
     each = [model_logits.log_softmax(-1, dtype=torch.float32) for model_logits in logits]
     logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))

@@ -5,15 +5,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from synmask.kernels import load
+from synmask.kernels import load_kernel
 from synmask.pipeline.cpu.processor import CPU
 
-LOADED = CPU.continuations == "C++" and load(__package__, Path(__file__).with_name("kernel.cpp")) is not None
+LOADED = (
+    CPU.continuations == "C++"
+    and load_kernel(__package__, Path(__file__).with_name("kernel.cpp")) is not None
+)
 # values that fused.py's operators add side by side; 0: they were not built
 LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 
 
-def supports(*tensors: Tensor) -> bool:
+def is_supported(*tensors: Tensor) -> bool:
     """Whether the operators were built and support these tensors."""
     return LOADED and all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in tensors)
 

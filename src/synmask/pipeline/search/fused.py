@@ -14,12 +14,12 @@ from synmask.pipeline.search.slots import Paths
 MULTIPLE = 16  # a head's size and a memory's slots are multiples of it
 
 
-def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
+def can_fuse(products: Products, layer: Any, memory: Tensor) -> bool:
     """Whether the operators were built and support a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % MULTIPLE == 0
     multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)
-    return extension.LANES > 0 and extension.supports(memory) and multiplied and fits
+    return extension.LANES > 0 and extension.is_supported(memory) and multiplied and fits
 
 
 class FusedLayer:
@@ -55,7 +55,7 @@ class FusedLayer:
         return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where, extension.LANES)
 
 
-def best_continuations(
+def fused_continuations(
     products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`continuations.best_continuations` by the logits of the states x (S, W, d)."""

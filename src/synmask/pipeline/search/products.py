@@ -43,7 +43,7 @@ class Products:
             exact: never in bf16.
         """
         if layers not in self.packed:
-            self.packed[layers] = _pack(layers, None if exact else self.rounded)
+            self.packed[layers] = _product_of_layers(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
     def panels(self, *layers: nn.Linear) -> Tensor:
@@ -54,8 +54,8 @@ class Products:
             weights of two inputs side by side, and the bits of the bias in float32.
         """
         if layers not in self.ordered:
-            panels = _panels(*_concatenate(layers))
-            self.ordered[layers] = panels if self.rounded is None else _in_pairs(panels)
+            panels = _pack_panels(*_concatenate(layers))
+            self.ordered[layers] = panels if self.rounded is None else _pack_bf16_pairs(panels)
         return self.ordered[layers]
 
 
@@ -64,25 +64,27 @@ def _concatenate(layers: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor | None]:
     return weight, None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
 
 
-def _panels(weight: Tensor, bias: Tensor | None) -> Tensor:
+def _pack_panels(weight: Tensor, bias: Tensor | None) -> Tensor:
     bias = weight.new_zeros(len(weight)) if bias is None else bias
     columns = F.pad(torch.cat([weight.T, bias[None]]), (0, -len(weight) % PANEL))
     return columns.unflatten(1, (-1, PANEL)).transpose(0, 1).contiguous()
 
 
-def _in_pairs(panels: Tensor) -> Tensor:
+def _pack_bf16_pairs(panels: Tensor) -> Tensor:
     weight, bias = panels[:, :-1], panels[:, -1:].contiguous()
     weight = F.pad(weight, (0, 0, 0, -weight.size(1) % PANEL)).to(torch.bfloat16)
     return torch.cat([weight.unflatten(1, (-1, 2)).mT.flatten(2), bias.view(torch.bfloat16)], dim=1)
 
 
-def _pack(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
+def _product_of_layers(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
     weight, bias = _concatenate(layers)
     rounded = rounded or weight.dtype  # a model may be in bf16 itself, as a training in bf16 has it
     dtype = torch.float32 if bf16.lacks_bf16(weight.to(rounded)) else rounded
     if weight.dtype == rounded == dtype:
-        return _prepare(weight, bias)
-    product = _prepare(weight.to(rounded).to(dtype), None if bias is None else bias.to(rounded).to(dtype))
+        return _product_of_weights(weight, bias)
+    product = _product_of_weights(
+        weight.to(rounded).to(dtype), None if bias is None else bias.to(rounded).to(dtype)
+    )
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
         output = product(x.to(rounded).to(dtype), relu, None).to(rounded).to(x.dtype)
@@ -91,9 +93,9 @@ def _pack(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product
     return multiply
 
 
-def _prepare(weight: Tensor, bias: Tensor | None) -> Product:
+def _product_of_weights(weight: Tensor, bias: Tensor | None) -> Product:
     if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return lambda x, relu, plus: _plain(F.linear(x, weight, bias), relu, plus)
+        return lambda x, relu, plus: _add_or_relu(F.linear(x, weight, bias), relu, plus)
     ordered = torch.ops.mkldnn._reorder_linear_weight(weight)
     product = torch.ops.mkldnn._linear_pointwise
 
@@ -105,7 +107,7 @@ def _prepare(weight: Tensor, bias: Tensor | None) -> Product:
     return multiply
 
 
-def _plain(output: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
+def _add_or_relu(output: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
     if plus is not None:
         return output + plus
     return output.relu() if relu else output

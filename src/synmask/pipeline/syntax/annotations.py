@@ -17,13 +17,20 @@ from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.syntax.tree import tree_distances, word_starts
-from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
+from synmask.pipeline.syntax.treebank import (
+    UNPARSED,
+    Tree,
+    join_pieces,
+    read_head_lines,
+    read_trees,
+    word_difference,
+)
 
-INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
-BEFORE_END = 2000  # the distance before </s>: above that of any tree
+WITHIN_WORD_DISTANCE = 1  # the distance between sub-words of a word; between words it is at least 2
+END_DISTANCE = 2000  # the distance before </s>: above that of any tree
 
 
-def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | None) -> np.ndarray:
+def annotate_sentence(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | None) -> np.ndarray:
     """The annotation of one sentence.
 
     Args:
@@ -46,8 +53,8 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
         table[:, 0], table[:, 1] = first[parent], last[parent]
     if tree is not None:
         gaps = np.array([*tree_distances(tree), 0, 0])[word] + 1
-        table[:-1, 2] = np.where(starts[1:], gaps[:-1], INSIDE_WORD)
-        table[-2:-1, 2] = BEFORE_END
+        table[:-1, 2] = np.where(starts[1:], gaps[:-1], WITHIN_WORD_DISTANCE)
+        table[-2:-1, 2] = END_DISTANCE
     return table
 
 
@@ -80,8 +87,8 @@ def annotate_file(
     beside = output.with_suffix(".json")
     with all_writing([output, beside], "wb") as (handle, text):
         _write_header(handle, 0)
-        for tokens, tree, parents in parsed_sentences(subwords, trees, heads, kept):
-            handle.write(annotate(tokens, parents, tree).tobytes())
+        for tokens, tree, parents in read_parsed_sentences(subwords, trees, heads, kept):
+            handle.write(annotate_sentence(tokens, parents, tree).tobytes())
             tokens_seen += len(tokens) + 1
             counts["sentences"] += 1
             counts["without_heads"] += parents is None
@@ -100,7 +107,7 @@ def _write_header(handle: IO[bytes], rows: int) -> None:
     np.lib.format.write_array_header_1_0(handle, header)
 
 
-def read_mapped(path: Path, advice: str) -> np.ndarray:
+def open_memmap(path: Path, advice: str) -> np.ndarray:
     """The whole numbers in an .npy file, memory-mapped.
 
     Raises:
@@ -132,7 +139,7 @@ class Annotations(Sequence):
     """
 
     def __init__(self, path: Path, sizes: Sequence[int] | np.ndarray) -> None:
-        self.table = read_mapped(path, "annotate the text again")
+        self.table = open_memmap(path, "annotate the text again")
         self.ends = np.cumsum(sizes)
         if self.table.shape != (self.ends[-1] if len(self.ends) else 0, 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")
@@ -147,7 +154,7 @@ class Annotations(Sequence):
 _END = object()
 
 
-def parsed_sentences(
+def read_parsed_sentences(
     subwords: Path, trees: Path | None, heads: Path | None, kept: Path | None
 ) -> Iterator[tuple[list[str], Tree | None, list[int] | None]]:
     """Yield the sub-words, tree and heads of each sentence; None without a file or a parse.
@@ -162,8 +169,8 @@ def parsed_sentences(
     """
     rows = zip_longest(
         map(str.split, read_lines(subwords)),
-        _selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
-        _selected(read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
+        _select_lines(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
+        _select_lines(read_head_lines(heads), kept) if heads else (None for _ in read_lines(subwords)),
         fillvalue=_END,
     )
     for number, row in enumerate(rows, start=1):
@@ -171,18 +178,18 @@ def parsed_sentences(
         if _END in row:
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
-        words = words_of(tokens)
+        words = join_pieces(tokens)
         if parents and (len(parents) != len(words) or max(parents) > len(words)):
             mismatch = f"heads of {len(parents)} words, up to {max(parents)}, for {len(words)} words"
             raise UserError(f"{where}: {mismatch}; parse the text again")
-        if tree is not None and (mismatch := unlike(words, tree)):
+        if tree is not None and (mismatch := word_difference(words, tree)):
             raise UserError(f"{where}: {mismatch} as in its tree; parse the text again")
         if tree is not None and tree.label in UNPARSED:
             tree = parents = None
         yield tokens, tree, parents or None
 
 
-def _selected(rows: Iterable, kept: Path | None) -> Iterator:
+def _select_lines(rows: Iterable, kept: Path | None) -> Iterator:
     """The rows whose numbers (from 1) are in the file `kept`."""
     if kept is None:
         return iter(rows)

@@ -20,8 +20,8 @@ from synmask.pipeline.config.loading import load_project
 from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines, writing
-from synmask.pipeline.languages import shortest
-from synmask.pipeline.syntax.jvm import PROGRAM, answers
+from synmask.pipeline.languages import base_language
+from synmask.pipeline.syntax.jvm import PROGRAM, parser_answers
 from synmask.pipeline.syntax.treebank import escape_brackets, flat_tree
 from synmask.pipeline.text.escapes import unescape
 from synmask.pipeline.text.tokenise import tokenise
@@ -72,7 +72,7 @@ def parse_file(
     lines = read_lines(input)
     if tokeniser:
         lines = tokenise(lines, language, tokeniser=tokeniser, threads=threads, jars=jars)
-    words, leaves = _read(input, lines, tokens, language)
+    words, leaves = _read_sentences(input, lines, tokens, language)
     report = {
         "sentences": len(words),
         "language": language,
@@ -80,20 +80,20 @@ def parse_file(
         "jars": {jar.name: _checksum(jar) for jar in jars},
     }
     side = Path(f"{output}.partial")
-    finished = _resume(side, words, report)
+    finished = _read_partial(side, words, report)
     todo = {
         n: sentence
         for n, sentence in words.items()
         if 0 < len(sentence) <= settings.max_words and n not in finished
     }
     try:
-        report |= _parse(todo, finished, side, str(input), settings, jars, threads, memory)
+        report |= _parse_sentences(todo, finished, side, str(input), settings, jars, threads, memory)
     except UserError as error:
         if not finished:
             side.unlink(missing_ok=True)
         advice = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{advice}") from None
-    trees, heads, flat = _lines(leaves, finished, settings.max_words)
+    trees, heads, flat = _tree_lines(leaves, finished, settings.max_words)
     write_lines(f"{output}.trees", trees)
     write_lines(f"{output}.heads", heads)
     write_json(f"{output}.json", report | {"flat": flat, "max_words": settings.max_words})
@@ -125,14 +125,14 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
     words = [*map(unescape, tokens)]
-    if shortest(language) == "en":
+    if base_language(language) == "en":
         for before, word in enumerate(words[1:]):
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):
                 words[before], words[before + 1] = words[before][:-1], words[before][-1] + word
     return words
 
 
-def _read(
+def _read_sentences(
     sentences: Path, lines: Iterable[str], tokens: Path, language: str
 ) -> tuple[dict[int, list[str]], list[list[str]]]:
     """The parser's input by line number, and the leaves of every tree."""
@@ -159,7 +159,7 @@ def _checksum(jar: Path) -> str:
     return checksum
 
 
-def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
+def _read_partial(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
     """The answers of an earlier run with the same input; prepares `side` for more lines."""
     work = json.dumps([words, settings, disk.sha256(PROGRAM)], sort_keys=True)
     digest = hashlib.sha256(work.encode()).hexdigest().encode()
@@ -173,7 +173,7 @@ def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -
     return {int(number): answer for number, *answer in rows}
 
 
-def _parse(
+def _parse_sentences(
     todo: Mapping[int, Sequence[str]],
     finished: Answers,
     side: Path,
@@ -192,7 +192,7 @@ def _parse(
         disk.naming_write_errors(side),
         side.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
     ):
-        stream = answers(todo, name, models, jars, threads, memory)
+        stream = parser_answers(todo, name, models, jars, threads, memory)
         _, corenlp, java = next(stream)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
         started = time.monotonic()
@@ -209,7 +209,7 @@ def _parse(
     }
 
 
-def _lines(
+def _tree_lines(
     leaves: Sequence[Sequence[str]], finished: Answers, max_words: int
 ) -> tuple[list[str], list[str], dict]:
     """The lines of trees and heads, and the number of flat trees by reason."""

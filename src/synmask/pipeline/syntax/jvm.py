@@ -20,7 +20,7 @@ CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred
 HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
 
 
-def answers(
+def parser_answers(
     sentences: Mapping[int, Sequence[str]],
     name: str,
     models: ParserModels,
@@ -41,7 +41,7 @@ def answers(
         UserError: Java is missing or too old; CoreNLP does not start, was killed or ran out of memory.
     """
     command = [
-        _java(),
+        _find_java(),
         f"-Xmx{int(memory * HEAP)}m",
         "-XX:+UseParallelGC",
         "-cp",
@@ -64,16 +64,16 @@ def answers(
                         break
                     answer = line.decode().removesuffix("\n").split("\t")
                     if answer[1:] == ["memory"]:
-                        raise UserError(_memory(name, answer[0], threads, memory))
+                        raise UserError(_memory_error(name, answer[0], threads, memory))
                     yield answer
                 if code := jvm.wait():
                     stderr.seek(0)
-                    raise UserError(_failure(name, code, stderr.read().decode(errors="replace")))
+                    raise UserError(_jvm_error(name, code, stderr.read().decode(errors="replace")))
             finally:
                 jvm.kill()
 
 
-def _java() -> str:
+def _find_java() -> str:
     """The Java on the PATH, a JDK of version 11 or later."""
     requirement = f"CoreNLP needs a JDK of Java {OLDEST_JAVA} or later (Debian: default-jdk-headless)"
     java = shutil.which("java")
@@ -89,7 +89,7 @@ def _java() -> str:
     return java
 
 
-def _memory(name: str, number: str, threads: int, memory: int) -> str:
+def _memory_error(name: str, number: str, threads: int, memory: int) -> str:
     where = f"{name}, line {number}: " if int(number) else "the models: "
     return (
         f"{where}out of memory with {threads} threads in {memory} MB; "
@@ -98,7 +98,7 @@ def _memory(name: str, number: str, threads: int, memory: int) -> str:
     )
 
 
-def _failure(name: str, code: int, output: str) -> str:
+def _jvm_error(name: str, code: int, output: str) -> str:
     """Why the JVM ended early; its output goes to the log if it does not show the cause."""
     if code < 0:
         return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"

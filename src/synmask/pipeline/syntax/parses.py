@@ -12,7 +12,14 @@ from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_json, read_lines
-from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees, trees_of, unlike, words_of
+from synmask.pipeline.syntax.treebank import (
+    FAILED,
+    Tree,
+    join_pieces,
+    parse_trees,
+    read_trees,
+    word_difference,
+)
 
 
 @dataclass(frozen=True)
@@ -59,14 +66,14 @@ def read_parses(path: Path) -> Iterator[Parse]:
             raise UserError(
                 f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
             ) from None
-        if misfit := _misfit(parse):
+        if misfit := _parse_fault(parse):
             raise UserError(f"{path}, line {line}: {misfit}; parse again")
         yield parse
 
 
-def _misfit(parse: Parse) -> str | None:
+def _parse_fault(parse: Parse) -> str | None:
     """The fault in the distances, heads, heights and parents of a parse; None without one."""
-    words, pieces = len(words_of(parse.tokens)), len(parse.tokens)
+    words, pieces = len(join_pieces(parse.tokens)), len(parse.tokens)
     if len(parse.distances) != max(pieces - 1, 0):
         return f"{len(parse.distances)} distances for {pieces} tokens"
     if parse.heads is not None and len(parse.heads) != words:
@@ -81,7 +88,7 @@ def _misfit(parse: Parse) -> str | None:
     return None
 
 
-def read_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
+def read_tree_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
     """Yield each tree of a treebank (`treebank.read_trees`) with its prediction: output of `synmask parse`,
     or any parser's bracketed trees.
 
@@ -94,7 +101,7 @@ def read_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
     """
     trees, where = read_trees(gold), f"{gold}, {predicted}"
     if predicted.is_dir():
-        return pair_up(trees, _of_trees(read_trees(predicted), predicted), where)
+        return pair_up(trees, _parses_of_trees(read_trees(predicted), predicted), where)
     start = next((line.lstrip()[:1] for line in read_lines(predicted) if line.strip()), "(")
     if start == "{":
         return pair_up(trees, read_parses(predicted), where)
@@ -102,10 +109,10 @@ def read_pairs(gold: Path, predicted: Path) -> Iterator[tuple[Tree, Parse]]:
         reason = "neither a tree in brackets nor what `synmask parse` writes"
         raise UserError(f"{predicted}: {reason}; give one of these per sentence")
     trees = [*trees]
-    return pair_up(trees, _bracketed(predicted, [len(tree.leaves()) for tree in trees]), where)
+    return pair_up(trees, _read_bracketed(predicted, [len(tree.leaves()) for tree in trees]), where)
 
 
-def _bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
+def _read_bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
     """A parser's bracketed trees; `lengths`: the words of each gold tree."""
     lines = list(read_lines(path))
     words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
@@ -114,7 +121,7 @@ def _bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
     )
     if not bare:
         try:
-            return [*_of_trees(trees_of(lines, str(path)), path)]
+            return [*_parses_of_trees(parse_trees(lines, str(path)), path)]
         except UserError as error:
             hint = "or, if trees have no labels, give one per line with as many words as the gold tree"
             raise UserError(f"{error}; {hint}") from None
@@ -124,7 +131,7 @@ def _bracketed(path: Path, lengths: Sequence[int]) -> list[Parse]:
     # drop brackets around single words, and repeated ones
     return [
         replace(parse, spans=sorted({span for span in parse.spans if span[1] - span[0] > 1}), tags=())
-        for parse in _of_trees(trees_of(labelled, str(path)), path)
+        for parse in _parses_of_trees(parse_trees(labelled, str(path)), path)
     ]
 
 
@@ -132,7 +139,7 @@ def _with_label(token: re.Match) -> str:
     return "(X " if token[0] == "(" else f"(X {token[0]})"
 
 
-def _of_trees(trees: Iterable[Tree], path: Path) -> Iterator[Parse]:
+def _parses_of_trees(trees: Iterable[Tree], path: Path) -> Iterator[Parse]:
     for number, tree in enumerate(trees, start=1):
         words = tree.leaves()
         if pieces := [word for word in words if word.endswith("@@")]:
@@ -145,7 +152,7 @@ def _of_trees(trees: Iterable[Tree], path: Path) -> Iterator[Parse]:
         yield Parse(words, distances, 0.0, spans=spans, tags=tree.tags(), failed=failed)
 
 
-class Shown(BaseModel):
+class SentenceDistribution(BaseModel):
     """The sentence chosen by `synmask parse --distribution`: its number from 1, its n tokens with `</s>`, and
     P_D (n, n); tokens and P_D are empty if the guide induces no P_D."""
 
@@ -161,14 +168,14 @@ class Shown(BaseModel):
         return self
 
 
-def read_distribution(path: Path) -> Shown:
+def read_distribution(path: Path) -> SentenceDistribution:
     """Read a file of `synmask parse --distribution`.
 
     Raises:
         UserError: it is missing, or of another kind.
     """
     try:
-        return Shown.model_validate(read_json(path))
+        return SentenceDistribution.model_validate(read_json(path))
     except ValidationError as error:
         first_error = error.errors()[0]
         where = ": ".join([str(path), *map(str, first_error["loc"]), first_error["msg"]])
@@ -187,7 +194,7 @@ def pair_up(trees: Iterable[Tree], parses: Iterable[Parse], where: str) -> Itera
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             advice = f"more {more} than {fewer} ({line - 1}); give one parse per tree"
             raise UserError(f"{where}: line {line}: {advice}")
-        if not parse.failed and (difference := unlike(words_of(parse.tokens), tree)):
+        if not parse.failed and (difference := word_difference(join_pieces(parse.tokens), tree)):
             advice = "give both the same sentences, tokenised alike"
             raise UserError(f"{where}: line {line}: {difference} as in the gold tree; {advice}")
         yield tree, parse

@@ -15,21 +15,21 @@ import numpy as np
 
 from synmask.options import NO_TOKEN
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import plain_or_packed, read_lines
+from synmask.pipeline.files import existing_or_packed, read_lines
 from synmask.pipeline.syntax.treebank import FLAT
 from synmask.pipeline.text.escapes import unescape
 
 BOM = "\ufeff"  # inside a text a space without width
 
 
-class Parsed(NamedTuple):
+class ParsedText(NamedTuple):
     """The m words of a sentence as in its text, and their heads, from 1, 0 for the root's."""
 
     words: Sequence[str]
     heads: Sequence[int]
 
 
-def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
+def read_parsed_texts(prefixes: Iterable[Path]) -> Iterator[tuple[str, ParsedText | None]]:
     """Each sentence of PREFIX.text with its parse from PREFIX.tokens (Moses'), .trees and .heads; None if the
     sentence is unparsed (its tree is flat). The names may end in .gz.
 
@@ -38,10 +38,10 @@ def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]
     """
     for prefix in prefixes:
         paths = (f"{prefix}.{ending}" for ending in ("text", "tokens", "trees", "heads"))
-        files = [read_lines(plain_or_packed(path)) for path in paths]
+        files = [read_lines(existing_or_packed(path)) for path in paths]
         try:
             for text, tokens, tree, heads in zip(*files, strict=True):
-                parsed = Parsed([*map(unescape, tokens.split())], [int(head) for head in heads.split()])
+                parsed = ParsedText([*map(unescape, tokens.split())], [int(head) for head in heads.split()])
                 if len(parsed.words) != len(parsed.heads) or max(parsed.heads, default=0) > len(parsed.words):
                     raise ValueError
                 yield text, None if tree.startswith(f"({FLAT}") else parsed
@@ -77,7 +77,7 @@ def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
     return [span and (before[span[0]], before[span[1]]) for span in spans]
 
 
-def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[np.ndarray, int]:
+def annotate_pieces(text: str, pieces: Sequence[int], parsed: ParsedText | None) -> tuple[np.ndarray, int]:
     """Words and heads of a sentence's pieces, and how many of its words were not found.
 
     Args:
@@ -123,10 +123,10 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
     for index, number in enumerate(owner):
         if number != NO_TOKEN:
             start = begins[number]
-            table[index] = start, heads.get(start, start), punctuation(parsed.words[number])
+            table[index] = start, heads.get(start, start), is_punctuation(parsed.words[number])
     return table, spans.count(None)
 
 
-def punctuation(word: str) -> bool:
+def is_punctuation(word: str) -> bool:
     """Whether a word consists of punctuation (Unicode's, and ASCII symbols such as $ and <)."""
     return all(c in string.punctuation or unicodedata.category(c).startswith("P") for c in word)

@@ -7,7 +7,7 @@ from pathlib import Path
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_aligned
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.annotations import parsed_sentences
+from synmask.pipeline.syntax.annotations import read_parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -40,7 +40,7 @@ def frontier(tree: Tree, depth: float) -> list[str | int]:
     return edge
 
 
-def template(tokens: Sequence[str], tree: Tree, ratio: float, least: int, most: int) -> list[str]:
+def cut_template(tokens: Sequence[str], tree: Tree, ratio: float, least: int, most: int) -> list[str]:
     """The template of a sentence: its words' sub-words and, in square brackets, labels.
 
     The tree is cut at the depth min(max(ratio · words, least), most).
@@ -59,7 +59,7 @@ def template(tokens: Sequence[str], tree: Tree, ratio: float, least: int, most: 
     return [symbol for part in parts for symbol in part]
 
 
-def read_templates(
+def cut_templates(
     source: Path, target: Path, trees: Path, kept: Path | None, cut: TemplateCut
 ) -> list[tuple[str, str]]:
     """Source sentences in BPE, each with the template of its target sentence, "" without a parse.
@@ -72,9 +72,9 @@ def read_templates(
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
     sources, _ = read_aligned([source, target], "make both again")
-    parsed = parsed_sentences(target, trees, None, kept)
+    parsed = read_parsed_sentences(target, trees, None, kept)
     rows = [
-        (sentence, " ".join(template(tokens, tree, **asdict(cut))) if tree else "")
+        (sentence, " ".join(cut_template(tokens, tree, **asdict(cut))) if tree else "")
         for sentence, (tokens, tree, _) in zip(sources, parsed, strict=True)
     ]
     if not any(line for _, line in rows):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.pipeline.syntax.treebank import FLAT, Tree, escape_brackets, words_of
+from synmask.pipeline.syntax.treebank import FLAT, Tree, escape_brackets, join_pieces
 from synmask.pipeline.text.escapes import unescape
 
 # Tags of what does not count, punctuation and currency signs, and of what does, in the tag sets of Penn and
@@ -53,12 +53,14 @@ def slots_of(distances: Sequence[Sequence[float]]) -> np.ndarray:
 
     Infinite distances become the largest number.
     """
-    slots = finite(np.array([value for line in distances for value in (*line, np.nan)], dtype=np.float64))
+    slots = clip_infinite(
+        np.array([value for line in distances for value in (*line, np.nan)], dtype=np.float64)
+    )
     slots[np.isnan(slots)] = np.inf
     return slots
 
 
-def finite(distances: np.ndarray) -> np.ndarray:
+def clip_infinite(distances: np.ndarray) -> np.ndarray:
     """Distances without infinite ones, which become the largest number: +inf ends a sentence in slots."""
     largest = np.finfo(np.float64).max
     return np.clip(distances, -largest, largest)
@@ -107,7 +109,7 @@ def tree_distances(tree: Tree) -> list[int]:
     return done[0][1]
 
 
-def ties(slots: np.ndarray) -> int:
+def count_ties(slots: np.ndarray) -> int:
     """How many splits of the trees of `slots_of` only the rule for equal distances decides."""
     above = spans_of_forest(slots)[:, 0] - 1  # the gap above the part to its right
     return int(((above >= 0) & (slots[above] == slots[np.isfinite(slots)])).sum())
@@ -118,7 +120,7 @@ def word_starts(tokens: Sequence[str]) -> list[bool]:
     return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
 
 
-def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[float], list[str]]:
+def word_distances(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[float], list[str]]:
     """The distances between the m words of n sub-words, and the words, without Moses' escapes (&apos;).
 
     Distances inside words are dropped.
@@ -130,7 +132,7 @@ def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[
     """
     starts = word_starts(tokens)
     between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
-    return between, [*map(unescape, words_of(tokens))]
+    return between, [*map(unescape, join_pieces(tokens))]
 
 
 def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
@@ -149,22 +151,22 @@ def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
     return [0 if head == len(words) - 1 else head + 1 for head in words[:-1].argmax(1).tolist()]
 
 
-def known(tag: str) -> bool:
+def is_known_tag(tag: str) -> bool:
     """Whether a tag says if its leaf is a word: not "X", "_" or one of another tag set."""
     return tag in SIGN_TAGS or tag in WORD_TAGS
 
 
-def counts(word: str, tag: str) -> bool:
+def counts_as_word(word: str, tag: str) -> bool:
     """Whether a leaf is a word, neither punctuation nor a currency sign: by its tag if that is known, else by
     Unicode's categories of its characters (`SIGN_CATEGORIES`), without Moses' escapes."""
-    if known(tag):
+    if is_known_tag(tag):
         return tag in WORD_TAGS
     return not all(unicodedata.category(sign).startswith(SIGN_CATEGORIES) for sign in unescape(word))
 
 
 def counted_words(tree: Tree) -> list[bool]:
-    """Which of the n leaves of a gold tree count as words when trees are compared (`counts`)."""
-    return [counts(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
+    """Which of the n leaves of a gold tree count as words when trees are compared (`counts_as_word`)."""
+    return [counts_as_word(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
 
 
 def right_branching(words: int, final: int = 0) -> list[float]:
@@ -191,7 +193,7 @@ def balanced(words: int) -> list[float]:
     return distances
 
 
-def in_brackets(distances: Sequence[float], words: Sequence[str]) -> str:
+def bracket_tree(distances: Sequence[float], words: Sequence[str]) -> str:
     """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) if empty."""
     if not words:
         return f"({FLAT})"

@@ -16,7 +16,7 @@ FLAT = "FLAT"  # the label of trees of unparsed sentences
 FAILED = "()"  # that of (()), EVALB's failed parse
 UNPARSED = frozenset({FLAT, FAILED})
 # STTS' tag "$(" is a token of its own, as in ($( -)
-TOKEN = re.compile(r"(?<=\()\$\((?:[-=][^\s()]*)?(?!\S)|[()]|[^\s()]+")
+TREE_TOKEN = re.compile(r"(?<=\()\$\((?:[-=][^\s()]*)?(?!\S)|[()]|[^\s()]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,17 +94,17 @@ class Tree:
         return hash(str(self))
 
 
-def words_of(tokens: Sequence[str]) -> list[str]:
+def join_pieces(tokens: Sequence[str]) -> list[str]:
     """Join sub-words to words."""
     return " ".join(tokens).replace("@@ ", "").split()
 
 
-def same_word(word: str, other: str) -> bool:
+def is_same_word(word: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
     return word == other or unescape(word).lower() == unescape(other).lower()
 
 
-def unlike(words: Sequence[str], tree: Tree) -> str | None:
+def word_difference(words: Sequence[str], tree: Tree) -> str | None:
     """How the words of a sentence differ from a tree's; None if they do not, or it is a failed parse."""
     leaves = tree.leaves()
     if tree.label == FAILED:
@@ -112,9 +112,9 @@ def unlike(words: Sequence[str], tree: Tree) -> str | None:
     if len(words) != len(leaves):
         return f"{len(words)} words, not {len(leaves)}"
     for number, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
-        if not same_word(word, leaf):
+        if not is_same_word(word, leaf):
             difference = f'word {number} is "{word}", not "{leaf}"'
-            if same_word(normalize("NFC", word), normalize("NFC", leaf)):
+            if is_same_word(normalize("NFC", word), normalize("NFC", leaf)):
                 difference += ": the same in another Unicode form; write both in NFC (uconv -x nfc)"
             return difference
     return None
@@ -125,7 +125,7 @@ def escape_brackets(word: str) -> str:
     return ESCAPE.sub(r"-=\1\2", word).replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-def _unescaped(word: str) -> str:
+def _unescape_brackets(word: str) -> str:
     return ESCAPE.sub(lambda match: f"-{match[1][1:]}{match[2]}" if match[1] else BRACKETS[match[0]], word)
 
 
@@ -153,10 +153,10 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
     if not files:
         raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
     for file in files:
-        yield from trees_of(read_lines(file), str(file))
+        yield from parse_trees(read_lines(file), str(file))
 
 
-def read_heads(path: Path) -> Iterator[list[int]]:
+def read_head_lines(path: Path) -> Iterator[list[int]]:
     """Yield the heads of each sentence's words, from 1, 0 for the root's.
 
     Raises:
@@ -168,13 +168,13 @@ def read_heads(path: Path) -> Iterator[list[int]]:
         yield [int(head) for head in line.split()]
 
 
-def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
+def parse_trees(lines: Iterable[str], path: str) -> Iterator[Tree]:
     """The trees of a file's lines; see `read_trees`."""
     stack: list[_Bracket] = []
     line = 0
     any_tree = False
     for line, text in enumerate(lines, start=1):
-        for token in TOKEN.findall(text):
+        for token in TREE_TOKEN.findall(text):
             if token == "(":
                 stack.append(_Bracket(line))
             elif not stack:
@@ -209,7 +209,7 @@ class _Bracket:
 
     def add(self, token: str) -> None:
         if self.label or self.children:
-            self.children.append(_unescaped(token))
+            self.children.append(_unescape_brackets(token))
         else:
             self.label = token
 
@@ -228,7 +228,7 @@ class _Bracket:
         if words and len(children) > 1:
             raise ValueError(f'the word "{words[0]}" shares its constituent; give it a bracket of its own')
         if self.label:
-            return Tree(_plain(self.label), children)
+            return Tree(_plain_label(self.label), children)
         if outermost and not words:
             return children[0] if children[0].label == FLAT else Tree("", children)
         raise ValueError("a constituent without a label")
@@ -237,6 +237,6 @@ class _Bracket:
 _NOTHING = Tree("", ())  # "()"
 
 
-def _plain(label: str) -> str:
+def _plain_label(label: str) -> str:
     """NP-SBJ-1 → NP; -LRB- stays."""
     return re.split("[-=]", label, maxsplit=1)[0] or label

@@ -19,7 +19,7 @@ from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.text.reserved import split_reserved
 
 
-def learn(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str]]]:
+def learn_joint_bpe(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str]]]:
     """Learn a joint BPE → the lines of its codes, and those of each file's vocabulary.
 
     The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of
@@ -49,11 +49,11 @@ def learn(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str
         )
     if count < merges:
         print(f"{names}: learned {count} merges, not {merges}: no other pair occurs twice", file=sys.stderr)
-    splitter = Splitter("\n".join(codes))
-    return codes, [_vocabulary(splitter, words) for words in counts]
+    splitter = BpeSplitter("\n".join(codes))
+    return codes, [_vocabulary_lines(splitter, words) for words in counts]
 
 
-def _vocabulary(splitter: "Splitter", words: Mapping[str, int]) -> list[str]:
+def _vocabulary_lines(splitter: "BpeSplitter", words: Mapping[str, int]) -> list[str]:
     """The lines of the vocabulary of words, which occur so many times."""
     pieces: Counter[str] = Counter()
     for word, times in words.items():
@@ -99,20 +99,20 @@ def apply_file(
     write_lines(output, map_lines(splitter, read_lines(input), threads))
 
 
-def read_splitter(codes: Path, vocabulary: Path | None, threshold: int) -> "Splitter":
-    """The splitter by a file of BPE codes, into sub-words as `frequent` in a vocabulary (0: all).
+def read_splitter(codes: Path, vocabulary: Path | None, threshold: int) -> "BpeSplitter":
+    """The splitter by a file of BPE codes, into sub-words as `read_frequent` in a vocabulary (0: all).
 
     Raises:
         UserError: a file cannot be read, or is of another kind.
     """
-    known = frequent(vocabulary, threshold) if vocabulary and threshold else None
+    known = read_frequent(vocabulary, threshold) if vocabulary and threshold else None
     try:
-        return Splitter("\n".join(read_lines(codes)), known)
+        return BpeSplitter("\n".join(read_lines(codes)), known)
     except ValueError:
         raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
 
 
-def frequent(vocabulary: Path, threshold: int) -> set[str]:
+def read_frequent(vocabulary: Path, threshold: int) -> set[str]:
     """The sub-words with counts of at least `threshold` in a vocabulary file.
 
     Raises:
@@ -126,7 +126,7 @@ def frequent(vocabulary: Path, threshold: int) -> set[str]:
         ) from None
 
 
-class Splitter:
+class BpeSplitter:
     """Splits the words of lines; caches each word's sub-words as a string, which is several times faster than
     the library's own cache.
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synmask.pipeline.config.sections import Lengths
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.languages import note
+from synmask.pipeline.languages import print_note
 
 LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl
-NOTED_SHARE, REFUSED_SHARE = 0.1, 0.9  # of dropped pairs
+NOTED_DROPPED, REFUSED_DROPPED = 0.1, 0.9  # of dropped pairs
 # Why a pair is dropped → in words, and what keeps it
 REASONS = {
     "too_short": ("too short", "lower corpora.{name}.text.min_tokens"),
@@ -77,7 +77,7 @@ def describe_dropped(outcomes: Mapping[str, int]) -> str:
     """How many training pairs are dropped, by reason; "" below a tenth of all."""
     every = sum(outcomes.values())
     count = every - outcomes["kept"]
-    if count < NOTED_SHARE * every:
+    if count < NOTED_DROPPED * every:
         return ""
     reasons = ", ".join(
         f"{outcomes[reason]:,} {words}" for reason, (words, _) in REASONS.items() if outcomes[reason]
@@ -100,6 +100,6 @@ def check_dropped(name: str, outcomes: Mapping[str, int]) -> None:
         return
     advice = advice_to_keep(name, outcomes)
     every = sum(outcomes.values())
-    if every - outcomes["kept"] >= REFUSED_SHARE * every:
+    if every - outcomes["kept"] >= REFUSED_DROPPED * every:
         raise UserError(f"{name}: {words}; {advice}, or check that the files are aligned")
-    note(f"{name}: {words}; to keep more, {advice}")
+    print_note(f"{name}: {words}; to keep more, {advice}")

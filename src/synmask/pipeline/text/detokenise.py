@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 import regex
 
 from synmask.pipeline import languages
-from synmask.pipeline.languages import BLANK, SPACED
+from synmask.pipeline.languages import BLANK, SPACED_CHARACTER
 from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer
 
-SPACE_TO_DROP = regex.compile(rf"(?V1)(?<!{SPACED}) | (?!{SPACED})")
+SPACE_TO_DROP = regex.compile(rf"(?V1)(?<!{SPACED_CHARACTER}) | (?!{SPACED_CHARACTER})")
 HALF_WIDTH = str.maketrans("｜［］", "|[]")  # what tokenise.FULL_WIDTH replaces
 
 
@@ -31,7 +31,7 @@ def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") ->
         for line in lines:
             yield SPACE_TO_DROP.sub("", line).translate(HALF_WIDTH)
     else:
-        code = languages.code_among(ABBREVIATIONS, language)
+        code = languages.closest_language(ABBREVIATIONS, language)
         detokenizer = Detokenizer(code)
         for line in lines:
             if tokeniser == "corenlp" and code == "en":  # "didn ' t", "O ' Neill"

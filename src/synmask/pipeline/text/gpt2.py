@@ -21,8 +21,8 @@ from tokenizers.trainers import BpeTrainer
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_json, read_lines, write_json, write_lines
 
-HEADER = "#version: 0.2"
-SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
+MERGES_HEADER = "#version: 0.2"
+UNMERGED = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
 BATCH = 10_000  # lines encoded at a time, to limit memory
 
 # One thread encodes SST-2 in 3 s, and avoids the library's warning when a process forks later. The library
@@ -30,7 +30,7 @@ BATCH = 10_000  # lines encoded at a time, to limit memory
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def encode(lines: Sequence[str], folder: Path) -> list[list[int]]:
+def encode_batch(lines: Sequence[str], folder: Path) -> list[list[int]]:
     """The ids of each line's tokens, as from fairseq's `GPT2BPE`; none for an empty line.
 
     No special token or leading space is added, and no special token is recognised in the text: "<s>" is three
@@ -43,16 +43,16 @@ def encode(lines: Sequence[str], folder: Path) -> list[list[int]]:
     """
     encoder_json, vocab_bpe = folder / "encoder.json", folder / "vocab.bpe"
     encoder, merges = read_encoder(encoder_json), read_merges(vocab_bpe)
-    return _encode(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
+    return _encode_with(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
 
 
-def lengths(pieces: Sequence[Sequence[int]], folder: Path) -> list[list[int]]:
-    """The number of bytes of each token of each line of `encode`."""
+def byte_lengths(pieces: Sequence[Sequence[int]], folder: Path) -> list[list[int]]:
+    """The number of bytes of each token of each line of `encode_batch`."""
     bytes_of = {number: len(token) for token, number in read_encoder(folder / "encoder.json").items()}
     return [[bytes_of[number] for number in line] for line in pieces]
 
 
-def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
+def learn_byte_bpe(texts: Sequence[str], merges: int, folder: str | Path) -> int:
     """Learn merge operations on lines of text; write encoder.json, vocab.bpe, dict.txt; return their number.
 
     The 256 bytes come first, so that any text can be encoded, then the merges. dict.txt lists every id, with
@@ -65,7 +65,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
     folder = Path(folder)
     if not any(texts):
         raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
-    learner = _split(Tokenizer(BPE()))
+    learner = _with_pre_tokenizer(Tokenizer(BPE()))
     trainer = BpeTrainer(
         vocab_size=256 + merges, min_frequency=2, initial_alphabet=ByteLevel.alphabet(), show_progress=False
     )
@@ -78,11 +78,11 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
             file=sys.stderr,
         )
     counts = Counter({number: 0 for number in model["vocab"].values()})
-    for ids in _encode(learner, texts):
+    for ids in _encode_with(learner, texts):
         counts.update(ids)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))  # fairseq's order
     write_lines(folder / "dict.txt", (f"{number} {count}" for number, count in ordered))
-    write_lines(folder / "vocab.bpe", [HEADER, *learned])
+    write_lines(folder / "vocab.bpe", [MERGES_HEADER, *learned])
     write_json(folder / "encoder.json", model["vocab"])
     return len(learned)
 
@@ -129,18 +129,18 @@ def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called
             raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
     merged = {left + right for left, right in merges}
     for token in encoder.keys() - merged:
-        if len(token) > 1 and not SPECIAL.fullmatch(token):
+        if len(token) > 1 and not UNMERGED.fullmatch(token):
             raise UserError(f"{called} do not belong together: no merge makes {token!r}; is one cut short?")
-    return _split(Tokenizer(BPE(encoder, merges)))
+    return _with_pre_tokenizer(Tokenizer(BPE(encoder, merges)))
 
 
-def _split(words: Tokenizer) -> Tokenizer:
+def _with_pre_tokenizer(words: Tokenizer) -> Tokenizer:
     """Set GPT-2's regular expression, which splits text into words, each with the space before it."""
     words.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
     return words
 
 
-def _encode(words: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
+def _encode_with(words: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
     ids: list[list[int]] = []
     for start in range(0, len(lines), BATCH):
         batch = words.encode_batch_fast(lines[start : start + BATCH], add_special_tokens=False)

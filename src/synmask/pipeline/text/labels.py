@@ -2,24 +2,16 @@
 
 import numpy as np
 
-WHOLE = 0  # a whole word, or </s>
-PADDING = 1
-PIECE = 2  # a piece of a split word: ends in "@@", or follows such a token
+WHOLE, PADDING_LABEL, PIECE = 0, 1, 2  # a piece ends in "@@", or follows one that does; `</s>` is whole
+EOS = 2  # the index of `</s>` in fairseq's dictionaries
 
 
-def labels_of_ids(ids: np.ndarray, continues: np.ndarray, *, padding: int = 1, eos: int = 2) -> np.ndarray:
-    """The BPE labels of sentences given as dictionary indices.
+def bpe_labels(ids: np.ndarray, continues: np.ndarray) -> np.ndarray:
+    """The BPE labels of a sentence, (n,) int64: WHOLE or PIECE.
 
     Args:
-        ids: (..., n) integers; sentences lie along the last axis and are padded on the right.
-        continues: (V,) bool, True at symbols that end in "@@".
-        padding, eos: the indices of the pad and of `</s>` (by default a fairseq dictionary's).
-
-    Returns:
-        (..., n) int64: 0 whole word or `</s>`, 2 piece of a split word, 1 padding.
+        ids: (n,), indices of a dictionary; continues: (V,) bool, True at its symbols that end in "@@".
     """
     piece = continues[ids]
-    piece[..., 1:] |= continues[ids[..., :-1]]
-    labels = np.where(piece & (ids != eos), PIECE, WHOLE)
-    labels[ids == padding] = PADDING
-    return labels
+    piece[1:] |= continues[ids[:-1]]
+    return np.where(piece & (ids != EOS), PIECE, WHOLE)

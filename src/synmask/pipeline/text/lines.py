@@ -19,7 +19,7 @@ Check = Callable[[list[str], int], object]  # likewise
 CHECKED_LINES = 10_000  # lines checked at a time
 
 
-def answer(
+def answer_lines(
     reply: Reply,
     *,
     input: Path | None,
@@ -47,10 +47,12 @@ def answer(
     total = None
     if not interactive and path.is_file():
         position = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
-        total = _checked(path, check)
+        total = _check_file(path, check)
         if position is not None:
             os.lseek(0, position, os.SEEK_SET)
-    groups = ([line] for line in _prompted(prompt)) if interactive else as_they_come(read_lines(path), most)
+    groups = (
+        ([line] for line in _prompt_lines(prompt)) if interactive else available_lines(read_lines(path), most)
+    )
     seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
     quiet = total is None or (output is None and os.isatty(1))
     bar = tqdm(total=total, unit="line", delay=seconds, mininterval=seconds, leave=False, disable=quiet)
@@ -64,7 +66,7 @@ def answer(
             first += len(lines)
 
 
-def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
+def available_lines(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
     """Yield the available lines, at most `most` together; wait only if there are none.
 
     If `most` is None, yield all lines together. An exception of `lines` is raised after the lines before it.
@@ -97,7 +99,7 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
         raise end
 
 
-def _checked(path: Path, check: Check | None) -> int:
+def _check_file(path: Path, check: Check | None) -> int:
     """Check all lines of a file → their number."""
     lines, count = read_lines(path), 0
     while batch := list(itertools.islice(lines, CHECKED_LINES)):
@@ -107,7 +109,7 @@ def _checked(path: Path, check: Check | None) -> int:
     return count
 
 
-def _prompted(prompt: str) -> Iterator[str]:
+def _prompt_lines(prompt: str) -> Iterator[str]:
     """The lines typed at the terminal, until Ctrl-D."""
     lines = read_lines(STDIN)
     while True:

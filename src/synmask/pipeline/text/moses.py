@@ -33,7 +33,7 @@ _BEFORE_ANYTHING = {"is": {"no"}}  # entries that sacremoses takes for abbreviat
 _BEFORE_NUMBERS = {"tdt": {"Nu"}}  # and one that it lacks
 
 ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
-NUMBER = r"\p{N}"  # Perl's IsN
+NUMERIC = r"\p{N}"  # Perl's IsN
 
 
 def _others(inside: str = "") -> tuple[regex.Pattern[str], str]:
@@ -52,19 +52,19 @@ class Tokenizer(MosesTokenizer):
     DEDUPLICATE_SPACE = regex.compile(r"[^\S\x1c-\x1f]+"), " "  # control characters are no spaces in Perl
 
     PAD_NOT_ISALNUM = _others()
-    COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMBER}]),"), r"\1 , "
-    COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMBER}])"), r" , \1"
-    COMMA_SEPARATE_3 = regex.compile(rf"([{NUMBER}]),$"), r"\1 ,"
+    COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMERIC}]),"), r"\1 , "
+    COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMERIC}])"), r" , \1"
+    COMMA_SEPARATE_3 = regex.compile(rf"([{NUMERIC}]),$"), r"\1 ,"
     _OUTSIDE = regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
     _BEFORE = regex.compile(rf"([^{ALPHA}])'([{ALPHA}])"), r"\1 ' \2"
     _AFTER = regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
     _BETWEEN = regex.compile(rf"([{ALPHA}])'([{ALPHA}])")
     ENGLISH_SPECIFIC_APOSTROPHE = (
         _OUTSIDE,
-        (regex.compile(rf"([^{ALPHA}{NUMBER}])'([{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([^{ALPHA}{NUMERIC}])'([{ALPHA}])"), r"\1 ' \2"),
         _AFTER,
         (_BETWEEN, r"\1 '\2"),
-        (regex.compile(rf"([{NUMBER}])'([s])"), r"\1 '\2"),
+        (regex.compile(rf"([{NUMERIC}])'([s])"), r"\1 '\2"),
     )
     FR_IT_SPECIFIC_APOSTROPHE = (_OUTSIDE, _BEFORE, _AFTER, (_BETWEEN, r"\1' \2"))
     _ALPHA = regex.compile(ALPHA)

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from synmask.pipeline.languages import note
+from synmask.pipeline.files import Pair
+from synmask.pipeline.languages import print_note
 
-NOTED_SHARE = 0.01  # above this share, a note reports it: some short sentences occur in every set
-
-Pair = tuple[str, str]
+NOTED_OVERLAP = 0.01  # above this share, a note reports it: some short sentences occur in every set
 
 
 class Overlap:
@@ -37,8 +36,8 @@ class Overlap:
     def note(self, where: str) -> None:
         """Print a note on each set of which more than a hundredth occurs in an earlier one."""
         for split, earlier, count in self._counted():
-            if count > NOTED_SHARE * len(self._held[split]):
-                note(
+            if count > NOTED_OVERLAP * len(self._held[split]):
+                print_note(
                     f"{where}: {count:,} of {len(self._held[split]):,} pairs of {split} are in {earlier}, too"
                 )
 

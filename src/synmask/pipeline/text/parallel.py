@@ -8,8 +8,8 @@ from itertools import islice
 
 from synmask.pipeline.errors import UserError
 
-CHUNK = 2000  # lines per task; sending them costs far less than processing them
-_function: Callable[[str], str]  # of a worker process
+CHUNK_LINES = 2000  # lines per task; sending them costs far less than processing them
+_worker_function: Callable[[str], str]  # of a worker process
 
 
 def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int) -> Iterator[str]:
@@ -25,15 +25,15 @@ def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int
         yield from map(function, lines)
         return
     try:
-        with ProcessPoolExecutor(threads, initializer=_start, initargs=(function,)) as pool:
-            yield from in_chunks(pool, _work, lines, CHUNK, most=2 * threads)
+        with ProcessPoolExecutor(threads, initializer=_start_worker, initargs=(function,)) as pool:
+            yield from map_chunks(pool, _map_chunk, lines, CHUNK_LINES, most=2 * threads)
     except BrokenProcessPool:
         raise UserError(
             f"one of {threads} processes was killed, perhaps for lack of memory; give more, or fewer threads"
         ) from None
 
 
-def in_chunks(
+def map_chunks(
     pool: Executor, work: Callable[[list[str]], list[str]], lines: Iterable[str], size: int, most: int
 ) -> Iterator[str]:
     """Yield the results of `work` on chunks of lines, in order; at most `most` chunks wait for the reader."""
@@ -46,10 +46,10 @@ def in_chunks(
         yield from pending.popleft().result()
 
 
-def _start(function: Callable[[str], str]) -> None:
-    global _function
-    _function = function
+def _start_worker(function: Callable[[str], str]) -> None:
+    global _worker_function
+    _worker_function = function
 
 
-def _work(chunk: list[str]) -> list[str]:
-    return [_function(line) for line in chunk]
+def _map_chunk(chunk: list[str]) -> list[str]:
+    return [_worker_function(line) for line in chunk]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 # Names of the symbols of fairseq's dictionaries, and of the rows that they are filled up with.
-RESERVED = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
+RESERVED_SYMBOL = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
 
 
 def split_reserved(pieces: list[str]) -> list[str]:
@@ -13,7 +13,7 @@ def split_reserved(pieces: list[str]) -> list[str]:
     "<pad>" → "<@@ pad>", and "a@@" → "a@@@ @". Undoing BPE undoes both.
     """
     last = pieces[-1]
-    if RESERVED.fullmatch(last):
+    if RESERVED_SYMBOL.fullmatch(last):
         return [*pieces[:-1], f"{last[0]}@@", last[1:]]
     if last.endswith("@@"):
         return [*pieces[:-1], f"{last[:-1]}@@", last[-1]]
@@ -24,5 +24,5 @@ def reserved_fault(pieces: Sequence[str]) -> str | None:
     """Why a sentence in BPE would be misread; None if it would not."""
     if pieces and pieces[-1].endswith("@@"):
         return f"{pieces[-1]!r} at its end goes on in the next word, and there is none"
-    reserved = next(filter(RESERVED.fullmatch, pieces), None)
+    reserved = next(filter(RESERVED_SYMBOL.fullmatch, pieces), None)
     return reserved and f"{reserved!r} is a symbol of fairseq's own"

@@ -13,29 +13,29 @@ import regex
 
 from synmask.pipeline.disk import naming_write_errors
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.languages import BLANK, SPACED
-from synmask.pipeline.text.parallel import in_chunks
+from synmask.pipeline.languages import BLANK, SPACED_CHARACTER
+from synmask.pipeline.text.parallel import map_chunks
 
-CHUNK = 1000  # lines per process of Juman
+JUMAN_LINES = 1000  # lines per process of Juman
 STANFORD = "edu/stanford/nlp/models/segmenter/chinese"  # in CoreNLP's jar of Chinese models
 STANFORD_MEMORY = "5g"  # its model needs over 2 GB
 INSTALL_JUMAN = "install Juman 7.0 as docs/corpora.md says"
 
 
-INSIDE_SPACED = regex.compile(rf"(?V1)(?<={SPACED}) (?={SPACED})")
-BETWEEN_SPACED = regex.compile(rf"(?V1)(?<={SPACED}) {BLANK} (?={SPACED})")
+INSIDE_SPACED = regex.compile(rf"(?V1)(?<={SPACED_CHARACTER}) (?={SPACED_CHARACTER})")
+BETWEEN_SPACED = regex.compile(rf"(?V1)(?<={SPACED_CHARACTER}) {BLANK} (?={SPACED_CHARACTER})")
 
 
 def icu(language: str, line: str) -> str:
     """The words of a line by ICU's dictionaries: of Chinese, Japanese, Thai, Khmer, Lao and Burmese."""
     from icu4py.breakers import WordBreaker
 
-    return _words(line, lambda text: WordBreaker(text, language))
+    return _segment_parts(line, lambda text: WordBreaker(text, language))
 
 
 def mecab(line: str) -> str:
     """The words of a Japanese line by MeCab with the dictionary ipadic."""
-    return _words(line, lambda text: _tagger().parse(text).split())
+    return _segment_parts(line, lambda text: _tagger().parse(text).split())
 
 
 @cache
@@ -46,7 +46,7 @@ def _tagger() -> Any:
     return MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
 
 
-def _words(line: str, split: Callable[[str], Iterable[str]]) -> str:
+def _segment_parts(line: str, split: Callable[[str], Iterable[str]]) -> str:
     """The words of a line, so that `detokenise` gives the line back.
 
     `BLANK` stands for a space, but between letters of scripts that have spaces; text of these is split at
@@ -67,13 +67,15 @@ def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:
     if shutil.which("juman") is None:
         raise UserError(f"juman: no such program; {INSTALL_JUMAN}")
     with ThreadPoolExecutor(threads) as pool:
-        yield from in_chunks(pool, _juman, lines, CHUNK, most=2 * threads)
+        yield from map_chunks(pool, _run_juman, lines, JUMAN_LINES, most=2 * threads)
 
 
-def _juman(lines: list[str]) -> list[str]:
-    done = _run(["juman", "-b"], "\n".join(lines) + "\n")
+def _run_juman(lines: list[str]) -> list[str]:
+    done = _run_command(["juman", "-b"], "\n".join(lines) + "\n")
     if done.returncode:
-        raise UserError(f"juman: stopped with code {done.returncode}: {_last(done.stderr)}; {INSTALL_JUMAN}")
+        raise UserError(
+            f"juman: stopped with code {done.returncode}: {_fault_line(done.stderr)}; {INSTALL_JUMAN}"
+        )
     sentences, words = [], []
     for line in done.stdout.split("\n"):
         if line == "EOS":
@@ -81,11 +83,11 @@ def _juman(lines: list[str]) -> list[str]:
             words = []
         elif line[:1].strip():  # a line starts with a word; white space gets lines, too
             words.append(line.split(" ", 1)[0])
-    _check("juman", lines, sentences, INSTALL_JUMAN)
+    _check_words("juman", lines, sentences, INSTALL_JUMAN)
     return sentences
 
 
-def _check(program: str, lines: Sequence[str], sentences: Sequence[str], advice: str) -> None:
+def _check_words(program: str, lines: Sequence[str], sentences: Sequence[str], advice: str) -> None:
     """Check that a segmenter only added spaces between words."""
     if len(lines) != len(sentences):
         raise UserError(f"{program}: gave {len(sentences)} lines for {len(lines)}; {advice}")
@@ -113,10 +115,10 @@ def stanford(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
     command = ["edu.stanford.nlp.ie.crf.CRFClassifier"]
     for name, value in options.items():
         command += [f"-{name}", value]
-    yield from _java(lines, jars, [f"-Xmx{STANFORD_MEMORY}"], command, ["-textFile"])
+    yield from _run_java(lines, jars, [f"-Xmx{STANFORD_MEMORY}"], command, ["-textFile"])
 
 
-def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
+def penn_tokens(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
     """Yield the Penn Treebank tokens of lines, by CoreNLP's tokeniser, for English and German.
 
     Hyphens do not split words, as in CoreNLP 3.9, which PASCAL used; brackets and quotes are unchanged.
@@ -126,10 +128,10 @@ def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
     """
     options = "ptb3Escaping=false,splitHyphenated=false,splitForwardSlash=false"
     command = ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-options", options]
-    yield from _java(lines, jars, ["-Xmx500m"], command, [])
+    yield from _run_java(lines, jars, ["-Xmx500m"], command, [])
 
 
-def _java(
+def _run_java(
     lines: Iterable[str], jars: Sequence[Path], machine: list[str], command: list[str], before_file: list[str]
 ) -> Iterator[str]:
     """Run a Java program on a file of `lines`; yield a line of words for each."""
@@ -146,25 +148,25 @@ def _java(
                 filled.append(bool(line))
                 handle.write(line and f"{line}\n")
         java = ["java", "-Dfile.encoding=UTF-8", *machine, "-cp", ":".join(map(str, jars)), *command]
-        done = _run([*java, *before_file, str(text)])
+        done = _run_command([*java, *before_file, str(text)])
     words = done.stdout.split("\n")[:-1]
     if done.returncode or len(words) != sum(filled):
         raise UserError(
             f"{program}: stopped with code {done.returncode} after {len(words)} of {sum(filled)} lines: "
-            f"{_last(done.stderr)}; see its memory and jars"
+            f"{_fault_line(done.stderr)}; see its memory and jars"
         )
     sentences = iter(words)
     for full in filled:
         yield " ".join(next(sentences).split()) if full else ""
 
 
-def _run(command: list[str], text: str = "") -> subprocess.CompletedProcess:
+def _run_command(command: list[str], text: str = "") -> subprocess.CompletedProcess:
     return subprocess.run(
         command, input=text, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
 
 
-def _last(text: str) -> str:
+def _fault_line(text: str) -> str:
     """The most informative line of a program's errors: the first exception, or else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     faults = [line for line in lines if "Exception" in line or "Error" in line]

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from synmask.pipeline.languages import BLANK
-from synmask.pipeline.text.reserved import RESERVED, split_reserved
+from synmask.pipeline.text.reserved import RESERVED_SYMBOL, split_reserved
 
 CHARACTERS = "char"  # the tokeniser whose tokens the pieces join again
 
 
-def model_of(codes: str, language: str) -> bytes:
+def model_in_codes(codes: str, language: str) -> bytes:
     """The model of a language in codes: {"sentencepiece": {language: model in base64}} as JSON.
 
     Raises:
@@ -27,7 +27,7 @@ def model_of(codes: str, language: str) -> bytes:
         raise ValueError(f"no sentencepiece model of {language} ({error})") from None
 
 
-class Splitter:
+class SentencePieceSplitter:
     """Splits the tokens of lines into a model's pieces.
 
     A piece inside a word ends in "@@"; "▁" alone after such a piece ends the word. Of characters
@@ -114,7 +114,7 @@ class Splitter:
         """The sub-word of a piece, or those of its characters."""
         symbol = self._symbol(piece)
         ends = self.joins or piece.endswith(BLANK)
-        if piece not in self._bytes and ends and (RESERVED.fullmatch(symbol) or symbol.endswith("@@")):
+        if piece not in self._bytes and ends and (RESERVED_SYMBOL.fullmatch(symbol) or symbol.endswith("@@")):
             return self._letters(symbol)
         return [symbol]
 

@@ -23,16 +23,18 @@ FULL_WIDTH = str.maketrans("|[]", "｜［］")
 MOSES = Tokens()
 
 
-def _tokenizer(language: str) -> Tokenizer:
+def _moses_tokenizer(language: str) -> Tokenizer:
     """Moses' tokeniser; a note says if it has no rules for the language."""
-    code = languages.code_among(ABBREVIATIONS, language)
-    if languages.script(language) in languages.WITHOUT_SPACES:
+    code = languages.closest_language(ABBREVIATIONS, language)
+    if languages.script_of(language) in languages.WITHOUT_SPACES:
         fault = "does not split text that is written without spaces"
         other = languages.default_tokeniser(language)[0]
-        languages.note(f"{languages.with_name(language)}: Moses {fault}; `tokeniser: {other}` does")
+        languages.print_note(
+            f"{languages.describe_language(language)}: Moses {fault}; `tokeniser: {other}` does"
+        )
     elif code not in ABBREVIATIONS:
         fault = "has no abbreviations of this language and uses those of English"
-        languages.note(f"{languages.with_name(language)}: Moses {fault}")
+        languages.print_note(f"{languages.describe_language(language)}: Moses {fault}")
     return Tokenizer(code)
 
 
@@ -85,9 +87,11 @@ def tokenise(
         ValueError: there is no such tokeniser.
     """
     if tokeniser == "moses":
-        return map_lines(partial(_moses, _tokenizer(language), lowercase), lines, threads)
+        return map_lines(partial(_moses, _moses_tokenizer(language), lowercase), lines, threads)
     if tokeniser == "corenlp":
-        words = segment.penn(map_lines(partial(_rejoined, _tokenizer(language)), lines, threads), jars)
+        words = segment.penn_tokens(
+            map_lines(partial(_moses_for_corenlp, _moses_tokenizer(language)), lines, threads), jars
+        )
     elif tokeniser == "juman":
         words = (line.translate(FULL_WIDTH) for line in segment.juman(lines, threads))
     elif tokeniser == "stanford":
@@ -101,14 +105,14 @@ def tokenise(
     return map(str.lower, words) if lowercase else words
 
 
-def _characters(line: str) -> str:
+def _split_characters(line: str) -> str:
     return f" {languages.BLANK} ".join(" ".join(regex.findall(r"\X", part)) for part in line.split())
 
 
 LINEWISE = {
-    "icu": lambda language: partial(segment.icu, languages.shortest(language)),
+    "icu": lambda language: partial(segment.icu, languages.base_language(language)),
     "mecab": lambda _: segment.mecab,
-    "char": lambda _: _characters,
+    "char": lambda _: _split_characters,
 }
 
 
@@ -117,7 +121,7 @@ def _moses(tokenizer: Tokenizer, lowercase: bool, line: str) -> str:
     return tokens.lower() if lowercase else tokens
 
 
-def _rejoined(tokenizer: Tokenizer, line: str) -> str:
+def _moses_for_corenlp(tokenizer: Tokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
     text = unescape(_moses(tokenizer, False, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())

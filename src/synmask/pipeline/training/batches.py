@@ -64,11 +64,11 @@ class Batches:
         iterator.load_state_dict({"version": 2, "epoch": epoch, "iterations_in_epoch": done * count})
         groups = GroupedIterator(iterator.next_epoch_itr(), count)
         filled = ([batch for batch in group if batch] or group[:1] for group in groups)
-        return len(groups), ahead(filled)
+        return len(groups), prefetch(filled)
 
     def in_order(self) -> Iterator[dict[str, Any]]:
         """This worker's batches, not shuffled: to validate on."""
-        return ahead(self._iterator(1).next_epoch_itr(shuffle=False, set_dataset_epoch=False))
+        return prefetch(self._iterator(1).next_epoch_itr(shuffle=False, set_dataset_epoch=False))
 
     def _iterator(self, epoch: int) -> EpochBatchIterator:
         share = {"num_shards": self.workers, "shard_id": self.worker}
@@ -77,7 +77,7 @@ class Batches:
         )
 
 
-def ahead(items: Iterator[T]) -> Generator[T, None, None]:
+def prefetch(items: Iterator[T]) -> Generator[T, None, None]:
     """The items; a thread prepares the next while one is used, and ends when the generator is closed."""
     cuda = torch.cuda.is_available()  # each thread has a current GPU of its own
     options = (

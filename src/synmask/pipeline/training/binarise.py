@@ -37,24 +37,24 @@ def binarise(
         UserError: a split is missing, or has no sentence.
     """
     for language in (source, target):
-        dictionary = _dictionary(text / f"train.{language}", symbols and symbols[language])
+        dictionary = _count_symbols(text / f"train.{language}", symbols and symbols[language])
         for split in ("train", "valid"):
             path = text / f"{split}.{language}"
-            sentences = (encode(line, dictionary) for line in read_lines(path))
+            sentences = (encode_line(line, dictionary) for line in read_lines(path))
             prefix = output / f"{split}.{source}-{target}.{language}"
             write_binary(prefix, sentences, len(dictionary), str(path))
         with writing(output / f"dict.{language}.txt") as handle:
             dictionary.save(handle)
 
 
-def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
+def encode_line(line: str, dictionary: Dictionary) -> torch.Tensor:
     """The ids of a line's symbols and of `</s>`: (n,) int32."""
     indices, unknown = dictionary.indices, dictionary.unk()
     ids = [indices.get(symbol, unknown) for symbol in line.split(" ") if symbol]
     return torch.tensor([*ids, dictionary.eos()], dtype=torch.int32)
 
 
-def _dictionary(path: Path, known: Collection[str] | None) -> Dictionary:
+def _count_symbols(path: Path, known: Collection[str] | None) -> Dictionary:
     """The symbols of a text in BPE, or those of them that are `known`."""
     counts: Counter[str] = Counter()
     for line in read_lines(path):
@@ -116,7 +116,7 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
     index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
     try:
         with naming_read_errors(index):
-            whole = _fit(index.read_bytes(), os.path.getsize(data))
+            whole = _is_whole_index(index.read_bytes(), os.path.getsize(data))
     except FileNotFoundError:
         whole = False
     if whole:
@@ -135,7 +135,7 @@ def symbol_counts(sentences: indexed_dataset.MMapIndexedDataset, dictionary: Dic
     return np.bincount(ids, minlength=len(dictionary))
 
 
-def _fit(index: bytes, size: int) -> bool:
+def _is_whole_index(index: bytes, size: int) -> bool:
     """Whether `index` is a complete index of `size` bytes of data.
 
     An index consists of a magic number (9 bytes), a version (8), the type of the ids (1), the number of

@@ -9,11 +9,11 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
-from synmask.pipeline.training.losses import Sums, means
-from synmask.pipeline.training.update import Learner
+from synmask.pipeline.training.losses import Sums, mean_losses
+from synmask.pipeline.training.trainer import Trainer
 
-INTERVAL = 10.0  # seconds between two points within an epoch
-OTHERS = {"epoch", "updates", "seconds"}  # columns of history.csv that are no curve
+BOARD_SECONDS = 10.0  # seconds between two points within an epoch
+NOT_CURVES = {"epoch", "updates", "seconds"}  # columns of history.csv that are no curve
 
 
 class Board:
@@ -31,23 +31,23 @@ class Board:
         self._add(step=updates + 1, session_log=SessionLog(status=SessionLog.START))
         self.last = time.perf_counter()
 
-    def update(self, learner: Learner, totals: Sums, started: float) -> None:
-        """Points of an update, every `INTERVAL` seconds: means since the epoch `started`."""
+    def update(self, trainer: Trainer, totals: Sums, started: float) -> None:
+        """Points of an update, every `BOARD_SECONDS` seconds: means since the epoch `started`."""
         now = time.perf_counter()
-        if now - self.last > INTERVAL:
+        if now - self.last > BOARD_SECONDS:
             self.last = now
             speed = float(totals["ntokens"]) / (now - started)
-            values = {"loss": means(totals)["loss"], "lr": learner.lr, "tokens_per_second": speed}
-            self._write({f"within_epoch/{name}": value for name, value in values.items()}, learner)
+            values = {"loss": mean_losses(totals)["loss"], "lr": trainer.lr, "tokens_per_second": speed}
+            self._write({f"within_epoch/{name}": value for name, value in values.items()}, trainer)
 
-    def epoch(self, learner: Learner, row: Mapping[str, Any]) -> None:
+    def epoch(self, trainer: Trainer, row: Mapping[str, Any]) -> None:
         """Points of an epoch: its row, and the learning rate."""
-        known = {name: value for name, value in row.items() if name not in OTHERS and value != ""}
-        self._write(known | {"lr": learner.lr}, learner)
+        known = {name: value for name, value in row.items() if name not in NOT_CURVES and value != ""}
+        self._write(known | {"lr": trainer.lr}, trainer)
 
-    def _write(self, values: Mapping[str, Any], learner: Learner) -> None:
+    def _write(self, values: Mapping[str, Any], trainer: Trainer) -> None:
         for name, value in values.items():
-            self._add(step=learner.updates, summary=scalar(name, float(value)))
+            self._add(step=trainer.updates, summary=scalar(name, float(value)))
         self.writer.flush()
 
     def _add(self, **event: Any) -> None:

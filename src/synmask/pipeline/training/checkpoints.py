@@ -1,7 +1,7 @@
 """The checkpoints of a run's trainings: where they lie, whether they are intact, where to resume.
 
-`run`/checkpoints/`stamps.name(stamp)` belongs to the training with this stamp (see stamps.py); to resume is
-to find this folder. It contains:
+`run`/checkpoints/`stamps.folder_name(stamp)` belongs to the training with this stamp (see stamps.py); to
+resume is to find this folder. It contains:
     last.pt, previous.pt: the state to resume from.
     epoch<N>.pt: the models to average, or the best model.
     average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
@@ -35,13 +35,18 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object, write_json
 from synmask.pipeline.record import IDENTIFYING
 from synmask.pipeline.stamps import FINISHED, LAST, Stamp
-from synmask.pipeline.training.torch_files import damage, load, read, save
+from synmask.pipeline.training.torch_files import (
+    checkpoint_damage,
+    load_checkpoint,
+    read_checkpoint,
+    save_checkpoint,
+)
 
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
 
 # History of the finished epochs (one row each) → epochs that must have a model.
-Models = Callable[[Any], Iterable[int]]
+KeptEpochs = Callable[[Any], Iterable[int]]
 
 
 def average_file(last: int) -> str:
@@ -49,20 +54,20 @@ def average_file(last: int) -> str:
     return f"average{last}.pt"
 
 
-def digest(paths: Iterable[Path]) -> str:
+def files_checksum(paths: Iterable[Path]) -> str:
     """A checksum of the names and contents of files, independent of their order."""
     lines = sorted(f"{path.name} {sha256(path)}" for path in paths)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code: bool) -> Path:
+def open_folder(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code: bool) -> Path:
     """The folder of the training that `stamp` identifies; it is made if there is none.
 
     Args:
         again: train once more what is finished, in another folder.
         any_code: continue from checkpoints of other code if they have more updates than those of this code.
     """
-    root, name = run / "checkpoints", stamps.name(stamp)
+    root, name = run / "checkpoints", stamps.folder_name(stamp)
     _sort_old_layout(root)
     begun = stamps.checkpoint_folders(run)
     numbered = re.compile(rf"{name}(-\d+)?")
@@ -79,12 +84,12 @@ def folder_of(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code:
         ]
         furthest = max([*same[-1:], *others], key=lambda training: _updates(training, stage), default=None)
         if furthest in others:
-            same.append(root / _next(name, same))
+            same.append(root / _next_name(name, same))
             os.rename(furthest, same[-1])
             print(f"{run}: going on with checkpoints that other code made", file=sys.stderr)
-    if not same or (again and finished(same[-1], stage)):
-        _begin(run, begun, stamp)
-        same.append(root / _next(name, same))
+    if not same or (again and read_finished(same[-1], stage)):
+        _announce(run, begun, stamp)
+        same.append(root / _next_name(name, same))
     folder = same[-1]
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "stamp.json", stamp)
@@ -97,20 +102,20 @@ def _number(folder: Path) -> int:
     return int(folder.name.partition("-")[2] or 1)
 
 
-def _next(name: str, same: Sequence[Path]) -> str:
+def _next_name(name: str, same: Sequence[Path]) -> str:
     return f"{name}-{_number(same[-1]) + 1}" if same else name
 
 
 def _updates(folder: Path, stage: "Stage") -> float:
     """The number of updates of the training in this folder."""
-    if finished(folder, stage):
+    if read_finished(folder, stage):
         return math.inf
-    state = latest(folder, stage.models)
-    attempts = _outline(state).get("attempts") if state else None
+    state = latest_checkpoint(folder, stage.kept_epochs)
+    attempts = _read_meta(state).get("attempts") if state else None
     return attempts[-1]["updates"] if attempts else 0
 
 
-def _begin(run: Path, others: Iterable[stamps.CheckpointFolder], stamp: Stamp) -> None:
+def _announce(run: Path, others: Iterable[stamps.CheckpointFolder], stamp: Stamp) -> None:
     """Empty the run's log, and print which trainings the new one will replace."""
     with contextlib.suppress(OSError):  # there is none, or stderr is closed
         if os.path.samestat(os.fstat(2), os.stat(run / "train.log")):  # each attempt appends its stderr
@@ -127,7 +132,7 @@ def _begin(run: Path, others: Iterable[stamps.CheckpointFolder], stamp: Stamp) -
 def _sort_old_layout(root: Path) -> None:
     """Move checkpoints that lie in `root` itself, as of older versions, into the folder of their training."""
     try:
-        folder = root / stamps.name(read_object(root / "stamp.json"))
+        folder = root / stamps.folder_name(read_object(root / "stamp.json"))
     except UserError:  # there are none, or their training is unknown
         return
     folder.mkdir(exist_ok=True)
@@ -136,7 +141,7 @@ def _sort_old_layout(root: Path) -> None:
         os.rename(path, folder / path.name)
 
 
-def trained(run: Path) -> Path:
+def trained_folder(run: Path) -> Path:
     """The folder of the checkpoints from which the outputs of a run were made.
 
     Raises:
@@ -146,14 +151,14 @@ def trained(run: Path) -> Path:
     return run / "checkpoints" / Path(str(name)).name
 
 
-def drop_others(folder: Path) -> None:
+def remove_other_trainings(folder: Path) -> None:
     """Remove the checkpoints of the run's other trainings."""
     for other in folder.parent.iterdir():
         if other.is_dir() and other != folder:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _set_aside(path: Path, fault: str, reason: str) -> None:
+def _rename_faulty(path: Path, fault: str, reason: str) -> None:
     """Give a file the first free name of PATH.FAULT-1, -2, …, and print why."""
     numbered = (path.with_name(f"{path.name}.{fault}-{number}") for number in itertools.count(1))
     kept = next(name for name in numbered if not name.exists())
@@ -163,7 +168,7 @@ def _set_aside(path: Path, fault: str, reason: str) -> None:
 
 def save_last(folder: Path, state: dict[str, Any]) -> None:
     """Write last.pt; the last.pt before it becomes previous.pt."""
-    save(folder / "next.pt", state)
+    save_checkpoint(folder / "next.pt", state)
     with contextlib.suppress(FileNotFoundError):
         os.replace(folder / LAST, folder / "previous.pt")
     os.replace(folder / "next.pt", folder / LAST)
@@ -171,25 +176,25 @@ def save_last(folder: Path, state: dict[str, Any]) -> None:
 
 def save_epoch(folder: Path, epoch: int, model: dict[str, torch.Tensor], stamp: Stamp) -> None:
     """Save the model of an epoch, with the stamp of its training."""
-    save(folder / f"epoch{epoch}.pt", {"model": model, "stamp": stamp})
+    save_checkpoint(folder / f"epoch{epoch}.pt", {"model": model, "stamp": stamp})
 
 
-def epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str, torch.Tensor]:
+def load_epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str, torch.Tensor]:
     """The model of an epoch, in the folder of its training.
 
     Raises:
         UserError: the file is missing, damaged, or of another training than stamp.json beside it.
     """
-    saved = load(path, advice)
+    saved = load_checkpoint(path, advice)
     if not _of_this_training(path.parent, saved):
         raise UserError(f"{path}: a model of another training; move it away and rerun to train again")
     return saved["model"]
 
 
-def kept_model(
+def load_final_model(
     path: Path, training: str | None, advice: str = "rerun to train again"
 ) -> dict[str, torch.Tensor]:
-    """The model that `retire` kept.
+    """The model that `keep_final_only` kept.
 
     Args:
         training: the `training_digest` that it must carry, if it carries one.
@@ -198,44 +203,44 @@ def kept_model(
         UserError: the file is missing, damaged, or of another training.
     """
     advice = f"move it away, then {advice}"
-    saved = load(path, advice)
+    saved = load_checkpoint(path, advice)
     if training != saved.get("training", training):
         raise UserError(f"{path}: the model of another training; {advice}")
     return saved["model"]
 
 
-def _intact(path: Path) -> bool:
-    """Whether a file of `save` is there and intact; a damaged one gets another name."""
+def _check_intact(path: Path) -> bool:
+    """Whether a file of `save_checkpoint` is there and intact; a damaged one gets another name."""
     if not path.exists():
         return False
-    if problem := damage(path):
-        _set_aside(path, "damaged", problem)
+    if problem := checkpoint_damage(path):
+        _rename_faulty(path, "damaged", problem)
     return not problem
 
 
-def drop(folder: Path, keep: Collection[int]) -> None:
+def remove_epochs(folder: Path, keep: Collection[int]) -> None:
     """Remove the models of all epochs except `keep`."""
     for path in folder.glob("epoch*.pt"):
         if path.name not in {f"epoch{epoch}.pt" for epoch in keep}:
             path.unlink()
 
 
-def latest(folder: Path, models: Models) -> Path | None:
+def latest_checkpoint(folder: Path, models: KeptEpochs) -> Path | None:
     """The checkpoint to resume from; None to start from scratch. Prints a line if it is not the last one.
 
     A checkpoint is usable only if the models that are kept from earlier epochs exist, too.
     """
     for path in (folder / LAST, folder / "previous.pt"):
-        if _intact(path):
-            if (problem := _gap(folder, path, models)) is None:
+        if _check_intact(path):
+            if (problem := _why_unusable(folder, path, models)) is None:
                 return path
-            _set_aside(path, "unusable", problem)  # else it would become previous.pt
+            _rename_faulty(path, "unusable", problem)  # else it would become previous.pt
     return None
 
 
-def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
+def _why_unusable(folder: Path, checkpoint: Path, models: KeptEpochs) -> str | None:
     """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
-    outline = _outline(checkpoint)
+    outline = _read_meta(checkpoint)
     if "extra_state" in outline:
         return "an older version of synmask saved it, by fairseq's trainer"
     history = outline.get("history")
@@ -244,7 +249,7 @@ def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     if not _of_this_training(folder, outline):
         return "it is of another training"
     for epoch in models(history):
-        if not _intact(folder / f"epoch{epoch}.pt"):
+        if not _check_intact(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None
 
@@ -255,26 +260,28 @@ def _of_this_training(folder: Path, saved: Mapping[str, Any]) -> bool:
     return all(own.get(part) == saved_stamp.get(part) for part in IDENTIFYING)
 
 
-def _outline(checkpoint: Path) -> dict[str, Any]:
+def _read_meta(checkpoint: Path) -> dict[str, Any]:
     """A state to resume from without the values of its weights; empty if the file is none."""
-    state = read(checkpoint, "meta")
+    state = read_checkpoint(checkpoint, "meta")
     return state if isinstance(state, dict) else {}
 
 
-def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
+def read_finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     """The `summary` and `history` of a finished training; None if it is not.
 
-    It is finished when all epochs are done and either its models or `stage.final`, made from them, exist.
+    It is finished when all epochs are done and its models exist, or `stage.final_model`, made from them.
     """
     path = folder / FINISHED
-    if not _intact(path):
+    if not _check_intact(path):
         return None
-    done = read(path)
+    done = read_checkpoint(path)
     if "stamp" in done and not _of_this_training(folder, done):  # records of older versions have none
-        _set_aside(path, "unusable", "it is of another training")
+        _rename_faulty(path, "unusable", "it is of another training")
         return None
-    epochs = stage.models(done["history"])
-    if all(_intact(folder / f"epoch{epoch}.pt") for epoch in epochs) or _intact(folder / stage.final):
+    epochs = stage.kept_epochs(done["history"])
+    if all(_check_intact(folder / f"epoch{epoch}.pt") for epoch in epochs) or _check_intact(
+        folder / stage.final_model
+    ):
         return done
     path.unlink()
     names = ", ".join(f"epoch{epoch}.pt" for epoch in epochs)
@@ -282,7 +289,7 @@ def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     return None
 
 
-def retire(folder: Path, model: Path, final: str) -> None:
+def keep_final_only(folder: Path, model: Path, final: str) -> None:
     """Remove the checkpoints in `folder`, but keep the `model` made from them as `final`, too.
 
     It is a hard link where the file system has them, since models are large. All files here are written each

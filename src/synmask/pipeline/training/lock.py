@@ -35,13 +35,13 @@ def run_lock(run: Path) -> Iterator[Callable[[], None]]:
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
     check_regular(path)
-    myself = _myself()
+    myself = _own_record()
     handle = _acquire(path, myself)
     done = threading.Event()
-    beat = threading.Thread(target=_beat, args=(handle, done), daemon=True)
+    beat = threading.Thread(target=_heartbeat, args=(handle, done), daemon=True)
     beat.start()
     try:
-        yield partial(_check, path, myself)
+        yield partial(_check_owned, path, myself)
     finally:
         done.set()
         beat.join()
@@ -51,7 +51,7 @@ def run_lock(run: Path) -> Iterator[Callable[[], None]]:
         os.close(handle)
 
 
-def _check(path: Path, myself: str) -> None:
+def _check_owned(path: Path, myself: str) -> None:
     """A suspended machine counts as dead after a while; when it resumes, it must not write."""
     try:
         with naming_read_errors(path):
@@ -62,24 +62,24 @@ def _check(path: Path, myself: str) -> None:
             "if it was moved, and run it again"
         ) from None
     if name != myself:
-        raise _taken(path)
+        raise _lock_error(path)
 
 
 def _acquire(path: Path, myself: str) -> int:
     while True:
         handle = _open(path)
         try:
-            works, owner = _flock(handle, path), _owner(path)
+            works, owner = _try_flock(handle, path), _read_owner(path)
             certain = works and owner.get("boot", _boot()) == _boot()
             if owner:
                 if not certain:
-                    _watch(handle, path, owner)
-                print(f"{path}: {_name(owner)} is gone; taking over", file=sys.stderr)
-            if _is(handle, path):  # otherwise its owner has finished and removed it
-                _sign(handle, path, myself)
+                    _wait_for_heartbeat(handle, path, owner)
+                print(f"{path}: {_owner_name(owner)} is gone; taking over", file=sys.stderr)
+            if _is_same_file(handle, path):  # otherwise its owner has finished and removed it
+                _write_owner(handle, path, myself)
                 if not certain:  # another process may have found it, too
                     time.sleep(STALE_SECONDS / 50)
-                    _check(path, myself)
+                    _check_owned(path, myself)
                 return handle
         except BaseException:
             os.close(handle)
@@ -94,12 +94,12 @@ def _open(path: Path) -> int:
         if not path.exists():
             raise
         raise UserError(
-            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), and you may not write it; "
-            "let that user finish the run or remove the file; in a group, set `umask 002`"
+            f"{path} belongs to user {path.stat().st_uid} ({_owner_name(_read_owner(path))}), and you may "
+            "not write it; let that user finish the run or remove the file; in a group, set `umask 002`"
         ) from None
 
 
-def _sign(handle: int, path: Path, myself: str) -> None:
+def _write_owner(handle: int, path: Path, myself: str) -> None:
     """Write the owner's name. On a full disk, remove the lock: it would stop others for nothing."""
     try:
         with naming_write_errors(path):
@@ -111,47 +111,47 @@ def _sign(handle: int, path: Path, myself: str) -> None:
         raise
 
 
-def _flock(handle: int, path: Path) -> bool:
+def _try_flock(handle: int, path: Path) -> bool:
     """Lock the file → whether the file system supports it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _taken(path) from None
+        raise _lock_error(path) from None
     except OSError:
         return False
     return True
 
 
-def _is(handle: int, path: Path) -> bool:
+def _is_same_file(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:
         return False
 
 
-def _watch(handle: int, path: Path, owner: dict[str, str]) -> None:
+def _wait_for_heartbeat(handle: int, path: Path, owner: dict[str, str]) -> None:
     """Wait for a sign of life of the lock's owner; raise a `TryAgain` if there is one."""
-    print(f"{path}: left by {_name(owner)}; watching it for {STALE_SECONDS:.0f} s", file=sys.stderr)
+    print(f"{path}: left by {_owner_name(owner)}; watching it for {STALE_SECONDS:.0f} s", file=sys.stderr)
     before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + STALE_SECONDS
-    while time.monotonic() < end and _is(handle, path):
+    while time.monotonic() < end and _is_same_file(handle, path):
         time.sleep(STALE_SECONDS / 100)
         # opening it refreshes what the server reports
         with contextlib.suppress(FileNotFoundError), open(path):
             if path.stat().st_mtime_ns != before:
-                raise _taken(path)
+                raise _lock_error(path)
 
 
-def _taken(path: Path) -> TryAgain:
-    owner = _owner(path)
+def _lock_error(path: Path) -> TryAgain:
+    owner = _read_owner(path)
     cancel = f", or end it: scancel {owner['job']}" if owner.get("job") else ""
-    return TryAgain(f"{path.parent}: {_name(owner)} works on this run; wait for it to finish{cancel}")
+    return TryAgain(f"{path.parent}: {_owner_name(owner)} works on this run; wait for it to finish{cancel}")
 
 
-def _name(owner: dict[str, str]) -> str:
+def _owner_name(owner: dict[str, str]) -> str:
     return owner.get("name", "another process")
 
 
-def _owner(path: Path) -> dict[str, str]:
+def _read_owner(path: Path) -> dict[str, str]:
     """The owner recorded in the lock; empty if it ended before it wrote its name."""
     try:
         owner = json.loads(path.read_text(errors="replace"))
@@ -160,7 +160,7 @@ def _owner(path: Path) -> dict[str, str]:
     return owner if isinstance(owner, dict) else {}
 
 
-def _myself() -> str:
+def _own_record() -> str:
     job, started = os.environ.get("SLURM_JOB_ID", ""), time.strftime("%Y-%m-%d %H:%M:%S")
     name = f"process {os.getpid()} on {socket.gethostname()}, started {started}"
     return json.dumps({"name": f"SLURM job {job}, {name}" if job else name, "job": job, "boot": _boot()})
@@ -174,7 +174,7 @@ def _boot() -> str:
         return socket.gethostname()
 
 
-def _beat(handle: int, done: threading.Event) -> None:
+def _heartbeat(handle: int, done: threading.Event) -> None:
     while not done.wait(HEARTBEAT_SECONDS):
         with contextlib.suppress(OSError):
             os.utime(handle)

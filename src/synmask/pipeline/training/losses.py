@@ -30,14 +30,14 @@ def collate_masked(
     return positions, data_utils.collate_tokens(unmasked, pad, left_pad=left_pad).view(-1)[positions]
 
 
-def add(totals: Sums, sums: Sums) -> None:
+def add_sums(totals: Sums, sums: Sums) -> None:
     """Add sums to the totals of an epoch, tensors in float64."""
     for name, value in sums.items():
         value = value.double() if torch.is_tensor(value) else value
         totals[name] = totals[name] + value if name in totals else value
 
 
-def means(sums: Sums) -> dict[str, float]:
+def mean_losses(sums: Sums) -> dict[str, float]:
     """The losses ("loss", "nll_loss", …) per unit of the sample size; mlm_loss per masked token, if any."""
     values = {name: float(value) for name, value in sums.items()}
     size, masked = max(1.0, values["sample_size"]), values.get("masked", 0.0)

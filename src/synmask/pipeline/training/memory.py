@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from synmask.kernels import load
+from synmask.kernels import load_kernel
 
 MIB = 2**20
 CACHED_PRODUCTS = "256"  # of products, whose code oneDNN keeps; by default 1,024, which takes 0.5 GB
@@ -17,11 +17,11 @@ CACHED_PRODUCTS = "256"  # of products, whose code oneDNN keeps; by default 1,02
 def save_memory() -> None:
     """Take less memory on a CPU: for large tensors, if kernel.cpp was built, and for oneDNN's code."""
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", CACHED_PRODUCTS)
-    if library := load(__package__, Path(__file__).with_name("kernel.cpp")):
+    if library := load_kernel(__package__, Path(__file__).with_name("kernel.cpp")):
         library.use_blocks()
 
 
-class Peaks:
+class PeakMemory:
     """The peak memory of this call's processes, in memory that all of them share."""
 
     def __init__(self, processes: int) -> None:

@@ -9,23 +9,23 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.encoder import by_head
-from synmask.pipeline.cpu.modules import Dropout, accelerate, attention
+from synmask.pipeline.cpu.modules import FastDropout, accelerate, attention
 
 IGNORE_INDEX = -100  # torch's class that no token has
 
 
-class AttentionDropout(FairseqDropout):
+class FastFairseqDropout(FairseqDropout):
     """fairseq's dropout module with the function `dropout`."""
 
-    forward = Dropout.forward
+    forward = FastDropout.forward
 
 
-class Attention(MultiheadAttention):
+class FastMultiheadAttention(MultiheadAttention):
     """fairseq's attention; in training, with the function `attention`."""
 
     def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(embed_dim, num_heads, dropout=dropout, **kwargs)
-        self.dropout_module = AttentionDropout(dropout)
+        self.dropout_module = FastFairseqDropout(dropout)
         accelerate(self)
 
     def forward(

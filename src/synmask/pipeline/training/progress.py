@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from synmask.pipeline.training.losses import Sums, means
+from synmask.pipeline.training.losses import Sums, mean_losses
 
 
-def say(run: Path, text: str) -> None:
+def log_line(run: Path, text: str) -> None:
     """Print a line on stderr, with system and seed, since several trainings may share a terminal."""
     with suppress(OSError):  # a full disk or a closed pipe must not end a training
         print(f"{'/'.join(run.parts[-2:])}  {text}", file=sys.stderr, flush=True)
@@ -43,7 +43,7 @@ class Progress:
             left = (self.earlier + now - self.started) * (self.epochs / done - 1)
             self.say(
                 f"epoch {self.epoch}/{self.epochs}  batch {step}/{self.steps}  "
-                f"loss {means(totals)['loss']:.3f}  "
+                f"loss {mean_losses(totals)['loss']:.3f}  "
                 f"{float(totals['ntokens']) / (now - self.started):,.0f} tokens/s  "
                 f"{_duration(left)} left"
             )

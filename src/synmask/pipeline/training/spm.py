@@ -15,15 +15,15 @@ from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, read_lines, write_lines
-from synmask.pipeline.languages import BLANK, note
+from synmask.pipeline.languages import BLANK, print_note
 from synmask.pipeline.text.detokenise import detokenise
-from synmask.pipeline.text.spm import CHARACTERS, Splitter, model_of
+from synmask.pipeline.text.spm import CHARACTERS, SentencePieceSplitter, model_in_codes
 from synmask.pipeline.training.binarise import binarise
 from synmask.pipeline.training.subwords import split_files, token_files
 
 TRAINING_THREADS = 2  # on every machine: with another number, sums and so pieces differ
-MOST_SENTENCES = 2_000_000  # that a model is learned from, about: the library holds them in memory
-LONGEST = 1 << 20  # bytes of a sentence; by default, the library would leave out those above 4,192
+MAX_SENTENCES_READ = 2_000_000  # that a model is learned from, about: the library holds them in memory
+MAX_SENTENCE_BYTES = 1 << 20  # bytes of a sentence; by default, the library would leave out those above 4,192
 
 
 def write_pieces(
@@ -40,7 +40,7 @@ def write_pieces(
 
     Writes what `synmask subwords` writes by BPE: OUTPUT/bpe/ and OUTPUT/bin/. The dictionaries have the
     pieces of the models alone. OUTPUT/spelled/SPLIT.SOURCE has as many sub-words as bpe/SPLIT.SOURCE, and
-    undoing BPE gives the words (`Splitter.spelled`): `annotate` aligns them with a parser's.
+    undoing BPE gives the words (`SentencePieceSplitter.spelled`): `annotate` aligns them with a parser's.
 
     Args:
         input: The output of `synmask text`, with clean/train.LANGUAGE and tokens/{valid,test}.LANGUAGE.
@@ -56,9 +56,12 @@ def write_pieces(
     tokens = token_files(input, source, target)
     texts = {language: tokens["train", language] for language in used}
     with whole_folder(output, "sentencepiece") as folder:
-        codes = _learned(texts, used, settings)
+        codes = _learn_models(texts, used, settings)
         write_lines(folder / "bpe/codes", [codes])
-        splitters = {language: Splitter(model_of(codes, language), used[language]) for language in used}
+        splitters = {
+            language: SentencePieceSplitter(model_in_codes(codes, language), used[language])
+            for language in used
+        }
         split_files(tokens, splitters, source, folder / "bpe", threads)
         for split in SPLITS:
             pieces = read_lines(folder / f"bpe/{split}.{source}")
@@ -73,27 +76,27 @@ def write_pieces(
             write_lines(folder / f"bpe/vocabulary.{language}", used_rows)
 
 
-def _learned(texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece) -> str:
-    """Models of all texts, or of each (`shared`) → codes for `Splitter`."""
+def _learn_models(texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece) -> str:
+    """Models of all texts, or of each (`shared`) → codes for `SentencePieceSplitter`."""
     groups = [[*texts]] if settings.shared else [[language] for language in texts]
     models = {}
     for languages in groups:
         count = sum(1 for name in languages for _ in read_lines(texts[name]))
-        lines = chain.from_iterable(_plain(texts[name], name, tokenisers[name]) for name in languages)
-        spread = islice(lines, None, None, 1 + count // MOST_SENTENCES)
-        model = _trained(spread, ", ".join(str(texts[name]) for name in languages), settings)
+        lines = chain.from_iterable(_plain_lines(texts[name], name, tokenisers[name]) for name in languages)
+        spread = islice(lines, None, None, 1 + count // MAX_SENTENCES_READ)
+        model = _train_model(spread, ", ".join(str(texts[name]) for name in languages), settings)
         models |= dict.fromkeys(languages, base64.b64encode(model).decode())
     return json.dumps({"sentencepiece": models}, sort_keys=True)
 
 
-def _plain(path: Path, language: str, tokeniser: str) -> Iterator[str]:
+def _plain_lines(path: Path, language: str, tokeniser: str) -> Iterator[str]:
     """The lines as the model sees them when it splits them."""
     if tokeniser == CHARACTERS:
         return detokenise(read_lines(path), language, tokeniser)
     return (line.replace(BLANK, " ") for line in read_lines(path))
 
 
-def _trained(lines: Iterable[str], name: str, settings: SentencePiece) -> bytes:
+def _train_model(lines: Iterable[str], name: str, settings: SentencePiece) -> bytes:
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -106,7 +109,7 @@ def _trained(lines: Iterable[str], name: str, settings: SentencePiece) -> bytes:
             normalization_rule_name="identity",  # the text comes back as it was
             bos_id=-1,
             eos_id=-1,
-            max_sentence_length=LONGEST,
+            max_sentence_length=MAX_SENTENCE_BYTES,
             num_threads=TRAINING_THREADS,
             minloglevel=2,
         )
@@ -135,4 +138,4 @@ def _note_unknown(path: Path, known: Collection[str], name: Path) -> None:
     if outside := sorted(counts.keys() - known):
         total, example = sum(counts[symbol] for symbol in outside), outside[0].removesuffix("@@")
         advice = "raise sentencepiece.character_coverage, or set byte_fallback"
-        note(f"{name}: {total:,} pieces are unknown to the model, such as {example!r}; {advice}")
+        print_note(f"{name}: {total:,} pieces are unknown to the model, such as {example!r}; {advice}")

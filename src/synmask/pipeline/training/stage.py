@@ -13,12 +13,12 @@ from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings,
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.schedules import Schedule
-from synmask.pipeline.training.update import Learner, Loss
+from synmask.pipeline.training.trainer import Loss, Trainer
 
 History = Sequence[Mapping[str, Any]]  # one row per epoch
 
 
-def losses_of(means: Mapping[str, float], **columns: str) -> dict[str, float | str]:
+def history_losses(means: Mapping[str, float], **columns: str) -> dict[str, float | str]:
     """Values of history.csv: column → the mean loss of this name; "" if nothing was masked."""
     return {column: round(means[name], 5) if name in means else "" for column, name in columns.items()}
 
@@ -57,12 +57,12 @@ class Stage(ABC):
         """
 
     @abstractmethod
-    def files(self) -> list[Path]:
+    def data_files(self) -> list[Path]:
         """The training and validation data, which are a part of the training's stamp."""
 
-    def older_files(self) -> list[Path]:
-        """The files of `files` that were a part of the stamp in version 0.2.0."""
-        return self.files()
+    def older_data_files(self) -> list[Path]:
+        """The files of `data_files` that were a part of the stamp in version 0.2.0."""
+        return self.data_files()
 
     @abstractmethod
     def model(self) -> nn.Module:
@@ -82,30 +82,30 @@ class Stage(ABC):
         return 1e-8
 
     @abstractmethod
-    def examples(self, split: str) -> FairseqDataset:
+    def dataset(self, split: str) -> FairseqDataset:
         """The data of "train" or "valid"."""
 
     @abstractmethod
-    def limits(self, split: str) -> Limits:
+    def batch_limits(self, split: str) -> Limits:
         """How the examples of a split make batches."""
 
     @abstractmethod
-    def losses(
-        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    def validate(
+        self, trainer: Trainer, valid: Batches, train: Mapping[str, float], epoch: int
     ) -> dict[str, Any]:
         """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …),
         with the same keys after each."""
 
-    def quality(self, row: Mapping[str, Any]) -> str:
+    def describe_quality(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""
         return f"perplexity {row['valid_ppl']:.2f}"
 
-    def models(self, history: History) -> list[int]:
+    def kept_epochs(self, history: History) -> list[int]:
         """The epochs whose models are kept when those of `history` are done: by default the last one."""
         return [self.epochs] if len(history) == self.epochs else []
 
     @property
-    def final(self) -> str:
+    def final_model(self) -> str:
         """Name of the file of the checkpoints that replaces all models once they have been used."""
         return f"epoch{self.epochs}.pt"
 
@@ -114,7 +114,7 @@ class Stage(ABC):
         return {}
 
     @property
-    def details(self) -> dict[str, Any]:
+    def run_facts(self) -> dict[str, Any]:
         """The facts on the run in train.json besides settings, seed, code and data."""
         return {}
 

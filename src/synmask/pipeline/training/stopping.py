@@ -52,7 +52,7 @@ class Stop:
 
 
 @contextlib.contextmanager
-def bus_error_says(text: str) -> Iterator[None]:
+def explain_bus_errors(text: str) -> Iterator[None]:
     """While the block runs, SIGBUS ends the process with exit code 1 and `text` on stderr.
 
     SIGBUS comes when a memory-mapped file has been truncated. A Python handler would never run: it needs the

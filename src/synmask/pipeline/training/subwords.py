@@ -29,7 +29,7 @@ def write_subwords(
 ) -> None:
     """Learn a joint BPE from the clean training pairs, split all text by it, and write it for fairseq.
 
-    Writes OUTPUT/bpe/codes, bpe/vocabulary.LANGUAGE and bpe/SPLIT.LANGUAGE (`bpe.learn`), and
+    Writes OUTPUT/bpe/codes, bpe/vocabulary.LANGUAGE and bpe/SPLIT.LANGUAGE (`bpe.learn_joint_bpe`), and
     OUTPUT/bin/ (`binarise.binarise`).
 
     Args:
@@ -45,7 +45,7 @@ def write_subwords(
     tokens = token_files(input, source, target)
     with whole_folder(output, "subwords") as folder:
         texts = {language: tokens["train", language] for language in (source, target)}
-        codes, vocabularies = bpe.learn([*texts.values()], merges)
+        codes, vocabularies = bpe.learn_joint_bpe([*texts.values()], merges)
         write_lines(folder / "bpe/codes", codes)
         splitters = {}
         for language, lines in zip(texts, vocabularies, strict=True):

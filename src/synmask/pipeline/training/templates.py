@@ -6,7 +6,7 @@ from synmask.pipeline.arguments import Json, Source, Target
 from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.files import write_json, write_lines
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.templates import read_templates
+from synmask.pipeline.syntax.templates import cut_templates
 from synmask.pipeline.training.binarise import binarise
 
 
@@ -40,7 +40,7 @@ def write_templates(
         for split, trees in (("train", train_trees), ("valid", valid_trees)):
             pair = [input / f"bpe/{split}.{language}" for language in (source, target)]
             kept = input / f"clean/kept.{source}-{target}" if split == "train" else None
-            rows = read_templates(*pair, trees, kept, settings)
+            rows = cut_templates(*pair, trees, kept, settings)
             known = [row for row in rows if row[1]]
             write_lines(folder / f"{split}.{target}", (template for _, template in rows))
             write_lines(folder / f"bpe/{split}.{source}", (sentence for sentence, _ in known))

@@ -11,7 +11,7 @@ from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import writing
 
 
-def save(path: Path, value: Any) -> None:
+def save_checkpoint(path: Path, value: Any) -> None:
     """Save a value with torch; the file is written whole or not at all."""
     with writing(path, "wb") as handle:
         try:
@@ -20,8 +20,8 @@ def save(path: Path, value: Any) -> None:
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
 
-def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
-    """Load a file of `save` onto the CPU. No code in the file is run (`weights_only`).
+def load_checkpoint(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
+    """Load a file of `save_checkpoint` onto the CPU. No code in the file is run (`weights_only`).
 
     Args:
         advice: for a damaged file.
@@ -31,10 +31,10 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     if not path.is_file():
         fault = "a folder; give the model file in it" if path.is_dir() else "no such file"
         raise UserError(f"{path}: {fault}")
-    problem = damage(path)
+    problem = checkpoint_damage(path)
     if problem is None:
         try:
-            value = read(path)
+            value = read_checkpoint(path)
             if isinstance(value, dict):
                 return value
             problem = f"it holds a {type(value).__name__}"
@@ -46,14 +46,14 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
 
 
-def read(path: Path, device: str = "cpu") -> Any:
-    """Load an intact file of `save` onto a device; "meta" leaves the values of tensors out."""
+def read_checkpoint(path: Path, device: str = "cpu") -> Any:
+    """Load an intact file of `save_checkpoint` onto a device; "meta" leaves the values of tensors out."""
     with open_to_read(path) as handle:  # torch's own reader hides the cause of a failure
         return torch.load(handle, map_location=device, weights_only=True)
 
 
-def damage(path: Path) -> str | None:
-    """The damage in a file of `save`; None if it is intact.
+def checkpoint_damage(path: Path) -> str | None:
+    """The damage in a file of `save_checkpoint`; None if it is intact.
 
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
 
@@ -62,10 +62,10 @@ def damage(path: Path) -> str | None:
         OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
     """
     check_regular(path)
-    return _damage(path) and _damage(path)  # twice: zipfile takes some failures to read for damage
+    return _damage_once(path) and _damage_once(path)  # twice: zipfile takes some failures to read for damage
 
 
-def _damage(path: Path) -> str | None:
+def _damage_once(path: Path) -> str | None:
     with open_to_read(path) as handle:
         try:
             with zipfile.ZipFile(handle) as archive:

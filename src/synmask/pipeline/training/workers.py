@@ -14,7 +14,7 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 
 
-class Place(NamedTuple):
+class WorkerPlace(NamedTuple):
     """The place of this process among workers: `local` counts those of its machine, whose GPU it takes."""
 
     rank: int
@@ -23,22 +23,22 @@ class Place(NamedTuple):
     address: str  # of rank 0: HOST:PORT
 
 
-def place_among_workers(variables: Mapping[str, str] = os.environ) -> Place | None:
+def launched_worker(variables: Mapping[str, str] = os.environ) -> WorkerPlace | None:
     """The place that torchrun, or srun with several tasks, has given this process; None without them."""
     if int(variables.get("WORLD_SIZE", 1)) > 1:
         rank, count, local = (int(variables[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
-        return Place(rank, count, local, "{MASTER_ADDR}:{MASTER_PORT}".format_map(variables))
+        return WorkerPlace(rank, count, local, "{MASTER_ADDR}:{MASTER_PORT}".format_map(variables))
     if int(variables.get("SLURM_STEP_NUM_TASKS", 1)) > 1:
         names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
         list_hosts = ["scontrol", "show", "hostnames", variables["SLURM_STEP_NODELIST"]]
         host = subprocess.run(list_hosts, capture_output=True, text=True, check=True).stdout.split()[0]
         port = 20000 + int(variables["SLURM_JOB_ID"]) % 10000  # the same in all tasks
-        return Place(*(int(variables[name]) for name in names), f"{host}:{port}")
+        return WorkerPlace(*(int(variables[name]) for name in names), f"{host}:{port}")
     return None
 
 
 @contextmanager
-def as_worker(place: Place | None, name: str) -> Iterator[None]:
+def worker_group(place: WorkerPlace | None, name: str) -> Iterator[None]:
     """While the block runs, this process is a worker of the group of its `place`, if it has one.
 
     Raises:
@@ -51,27 +51,27 @@ def as_worker(place: Place | None, name: str) -> Iterator[None]:
         with _group(place):
             yield
     except torch.distributed.DistError as error:
-        raise _left_alone(name) from error
+        raise _lost_worker(name) from error
     except RuntimeError as error:
         if not re.search("closed by peer|reset by peer|gloo|NCCL", str(error)):
             raise
-        raise _left_alone(name) from error
+        raise _lost_worker(name) from error
 
 
-def _left_alone(name: str) -> TryAgain:
+def _lost_worker(name: str) -> TryAgain:
     return TryAgain(
         f"{name}: another worker has ended, or did not come; see its message. The same command resumes"
     )
 
 
-def share(value: Any) -> Any:
+def broadcast(value: Any) -> Any:
     """The `value` of the worker with rank 0, in all workers."""
     values = [value]
     torch.distributed.broadcast_object_list(values)
     return values[0]
 
 
-def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: str, cut: str) -> None:
+def start_workers(work: Callable[..., None], count: int, words: tuple[Any, ...], name: str, cut: str) -> None:
     """Run `work(rank, *words)` in `count` processes that form a group of torch.distributed.
 
     Args:
@@ -85,7 +85,7 @@ def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: s
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     try:
-        torch.multiprocessing.spawn(_joined, (count, port, work, words), nprocs=count)
+        torch.multiprocessing.spawn(_join_group, (count, port, work, words), nprocs=count)
     except ProcessExitedException as error:
         if error.signal_name == "SIGBUS":
             raise UserError(f"{name}: {cut}") from None
@@ -100,9 +100,9 @@ def start(work: Callable[..., None], count: int, words: tuple[Any, ...], name: s
         raise
 
 
-def _joined(rank: int, count: int, port: int, work: Callable[..., None], words: tuple[Any, ...]) -> None:
+def _join_group(rank: int, count: int, port: int, work: Callable[..., None], words: tuple[Any, ...]) -> None:
     try:
-        with _group(Place(rank, count, rank, f"127.0.0.1:{port}")):
+        with _group(WorkerPlace(rank, count, rank, f"127.0.0.1:{port}")):
             work(rank, *words)
     except Exception as error:
         if line := machine_fault(error):  # a worker can send only text to its parent
@@ -111,7 +111,7 @@ def _joined(rank: int, count: int, port: int, work: Callable[..., None], words: 
 
 
 @contextmanager
-def _group(place: Place) -> Iterator[None]:
+def _group(place: WorkerPlace) -> Iterator[None]:
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(

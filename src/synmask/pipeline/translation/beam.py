@@ -17,15 +17,15 @@ from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths, take_hypotheses
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.inputs import batches
-from synmask.pipeline.translation.steps import DecoderSteps, best_continuations
+from synmask.pipeline.translation.inputs import inference_batches
+from synmask.pipeline.translation.steps import DecoderSteps, next_tokens
 
 PAIRS = CPU.pairs
-MAX_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
+MAX_HYPOTHESIS_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
 
 
 @cache
-def _say_that_fp32_is_faster() -> None:
+def _note_fp32_is_faster() -> None:
     print("precision bf16: this processor is faster in fp32, so fp32 is taken", file=sys.stderr)
 
 
@@ -53,10 +53,10 @@ class BeamSearch:
         self.length_penalty = settings.length_penalty
         precision = settings.precision
         if precision == "bf16" and not PAIRS and next(models[0].parameters()).device.type == "cpu":
-            _say_that_fp32_is_faster()
+            _note_fp32_is_faster()
             precision = "fp32"
         self.products = Products(precision)
-        self.longest = min([MAX_TOKENS, *(model.max_decoder_positions() - 1 for model in models)])
+        self.longest = min([MAX_HYPOTHESIS_TOKENS, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
@@ -90,7 +90,7 @@ class BeamSearch:
             # twice as many as go on, since one of each hypothesis ends at most
             excluded = never[-1 if step == self.longest else min(step, 1)]
             limits = (score, 2 * self.beam, excluded)
-            score, token, parent = best_continuations(decoders, tokens[..., -1], paths, *limits)
+            score, token, parent = next_tokens(decoders, tokens[..., -1], paths, *limits)
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             if len(rows):
@@ -134,7 +134,7 @@ def search_batches(
 
     Sentences without tokens are left out.
     """
-    for batch in batches(sources, model, max_tokens, least=2):
+    for batch in inference_batches(sources, model, max_tokens, least=2):
         yield dict(zip(batch["id"].tolist(), search(batch), strict=True))
 
 

@@ -11,7 +11,6 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
 from synmask.pipeline.translation.model_file import load_model
-from synmask.pipeline.translation.raw_text import has_pieces, models_of, splitter_of
 
 USAGE = """from ctranslate2 import Translator
 
@@ -51,11 +50,11 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     set_transformer_encoder(spec.encoder, model.encoder)
     set_transformer_decoder(spec.decoder, model.decoder)
     names, usage, limits = [{}, {}], USAGE, LIMITS
-    codes: dict[str, str | bytes] = {"codes.bpe": text.codes}
-    if has_pieces(text):
-        names = [splitter_of(text, language).symbols for language in (text.source, text.target)]
-        codes, usage = models_of(text), USAGE_OF_PIECES
-        tokenisers = map(text.tokeniser_of, (text.source, text.target))
+    codes: dict[str, str | bytes] = {"codes.bpe": text.settings.codes}
+    if text.has_pieces:
+        names = [text.splitter(language).symbols for language in (text.source, text.target)]
+        codes, usage = text.piece_models(), USAGE_OF_PIECES
+        tokenisers = map(text.settings.tokeniser_of, (text.source, text.target))
         raw = {*tokenisers} <= {"none", "char"}
         limits = [
             "Text must come with single spaces." if raw else "Text must come tokenised, as for training."

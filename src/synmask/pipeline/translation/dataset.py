@@ -9,10 +9,10 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from torch.nn.utils.rnn import pad_sequence
 
 from synmask.options import NO_TOKEN
-from synmask.pipeline.text.labels import labels_of_ids
+from synmask.pipeline.text.labels import PADDING_LABEL, bpe_labels
 from synmask.pipeline.training.losses import collate_masked, draw_mask
 
-PADDING = {"bpe_labels": 1, "distances": NO_TOKEN, "heads": NO_TOKEN}  # their values at pads
+PAD_VALUES = {"bpe_labels": PADDING_LABEL, "distances": NO_TOKEN, "heads": NO_TOKEN}  # their values at pads
 
 
 def continues(dictionary: Dictionary) -> np.ndarray:
@@ -78,8 +78,7 @@ class AnnotatedPairs(LanguagePairDataset):
         source = example["source"]
         annotations = {}
         if "bpe_labels" in self.needs:
-            labels = labels_of_ids(source.numpy(), self.continues)
-            annotations["bpe_labels"] = torch.from_numpy(labels)
+            annotations["bpe_labels"] = torch.from_numpy(bpe_labels(source.numpy(), self.continues))
         if self.syntax is not None:
             syntax = torch.from_numpy(self.syntax[index].astype(np.int64))
             annotations |= {"heads": syntax[:, :2], "distances": syntax[:, 2]}
@@ -125,7 +124,7 @@ class AnnotatedPairs(LanguagePairDataset):
         side = "left" if self.left_pad_source else "right"
         batch = {
             name: pad_sequence([row[name] for row in rows], True, padding, side)
-            for name, padding in PADDING.items()
+            for name, padding in PAD_VALUES.items()
             if name in self.needs
         }
         if "template" in self.needs:  # target side: padded on the right

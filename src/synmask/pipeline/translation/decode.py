@@ -8,19 +8,16 @@ from pathlib import Path
 import torch
 
 from synmask.pipeline.arguments import OneOrMore, Spread, Threads, on_gpus
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import DEFAULT_DECODING, Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, csv_text, json_text, read_lines
-from synmask.pipeline.record import record, run_beside
+from synmask.pipeline.record import new_record, run_beside
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
-from synmask.pipeline.translation.forced import COLUMNS, encode_references, log_probabilities
+from synmask.pipeline.translation.forced import FORCED_COLUMNS, encode_references, log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.model_file import LoadedModel, load_model
-from synmask.pipeline.translation.raw_text import restore_text
-from synmask.pipeline.translation.st_nmt import read_templates
-
-DECODING = Decoding()
+from synmask.pipeline.translation.st_nmt import read_template_ids
 
 
 @on_gpus
@@ -32,7 +29,7 @@ def decode_files(
     references: tuple[Path, ...] = (),
     annotations: tuple[Path, ...] = (),
     templates: tuple[Path, ...] = (),
-    settings: Spread[Decoding] = DECODING,
+    settings: Spread[Decoding] = DEFAULT_DECODING,
     threads: Threads = 1,
 ) -> None:
     """Translate BPE files by beam search.
@@ -54,10 +51,10 @@ def decode_files(
     torch.set_num_threads(threads)
     run = run_beside(model)
     transformer, task, text, saved = load_model(model, run)
-    weights = fingerprint(transformer)
+    weights = weights_checksum(transformer)
     if task.parser_annotations and not annotations:
         raise UserError(
-            f"{model}: reads {join_names(task.parser_annotations)} of a parser; give --annotations"
+            f"{model}: reads {join_sorted(task.parser_annotations)} of a parser; give --annotations"
         )
     templated = task.template_dictionary is not None
     if templated and not templates:
@@ -76,7 +73,9 @@ def decode_files(
         sentences = encode_lines(read_lines(source), limit, task.src_dict, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         count = len(sentences)
-        template_ids = template and read_templates(template, task.template_dictionary, count, run, predictor)
+        template_ids = template and read_template_ids(
+            template, task.template_dictionary, count, run, predictor
+        )
         forced = reference and encode_references(reference, transformer, task, count)
         suffixes = ("tok", "txt", *(["forced.csv"] if reference else []), "json")
         files = [Path(f"{output}.{suffix}") for suffix in suffixes]
@@ -84,17 +83,17 @@ def decode_files(
             pairs = task.sources(sentences, rows, template_ids)
             hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, tell=True)
             seconds = time.perf_counter() - started
-            contents = ["".join(f"{line}\n" for line in lines) for lines in restore_text(hypotheses, text)]
+            contents = ["".join(f"{line}\n" for line in lines) for lines in text.decode(hypotheses)]
             if reference:
                 pairs = task.sources(sentences, rows, template_ids, forced)
                 values = log_probabilities(transformer, pairs, settings.max_tokens)
                 table = zip(values, map(len, forced), strict=True)
-                contents.append(csv_text([COLUMNS, *table]))
+                contents.append(csv_text([FORCED_COLUMNS, *table]))
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             facts = {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens, "model": weights}
             facts |= {"decoding": settings.plain()}
             texts = dict(zip(files, contents, strict=False))
-            facts |= record(files[-1], run, saved.get("training"), texts)
+            facts |= new_record(files[-1], run, saved.get("training"), texts)
             for handle, part in zip(handles, [*contents, json_text(facts)], strict=True):
                 handle.write(part)
 
@@ -105,7 +104,7 @@ def predict_templates(
     model: Path,
     input: Path,
     output: Path,
-    settings: Spread[Decoding] = DECODING,
+    settings: Spread[Decoding] = DEFAULT_DECODING,
     threads: Threads = 1,
 ) -> None:
     """Predict templates of the target, for ST-NMT.
@@ -122,16 +121,18 @@ def predict_templates(
     run = run_beside(model)
     loaded = load_model(model, run)
     if needed := loaded.task.parser_annotations or loaded.task.needs & {"template"}:
-        raise UserError(f"{model}: reads {join_names(needed)}; templates are predicted from the source alone")
+        raise UserError(
+            f"{model}: reads {join_sorted(needed)}; templates are predicted from the source alone"
+        )
     beside = Path(f"{output}.json")
     with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
-        lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
+        lines = predict_best_templates(loaded, read_lines(input), settings, tell=True, name=input)
         text = "".join(f"{line}\n" for line in lines)
         handle.write(text)
-        handle_beside.write(json_text(record(beside, run, loaded.saved.get("training"), {output: text})))
+        handle_beside.write(json_text(new_record(beside, run, loaded.saved.get("training"), {output: text})))
 
 
-def best_templates(
+def predict_best_templates(
     loaded: LoadedModel,
     lines: Iterable[str],
     settings: Decoding,
@@ -150,7 +151,7 @@ def best_templates(
     return best_hypotheses(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
 
 
-def fingerprint(model: torch.nn.Module) -> str:
+def weights_checksum(model: torch.nn.Module) -> str:
     """A checksum of a model's weights: equal for equal models, whatever else their files contain."""
     checksum = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
@@ -159,5 +160,5 @@ def fingerprint(model: torch.nn.Module) -> str:
     return checksum.hexdigest()[:16]
 
 
-def join_names(annotations: frozenset[str]) -> str:
+def join_sorted(annotations: frozenset[str]) -> str:
     return " and ".join(sorted(annotations))

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.inputs import batches, encode_lines
+from synmask.pipeline.translation.inputs import encode_lines, inference_batches
 
 # Those of evaluation.sentences.PROBABILITY, as a test says: by an import, a change there would decode again.
-COLUMNS = ["log_probability", "tokens"]
+FORCED_COLUMNS = ["log_probability", "tokens"]
 
 
 def encode_references(path: Path, model: Any, task: Any, sentences: int) -> list[torch.Tensor]:
@@ -31,7 +31,7 @@ def encode_references(path: Path, model: Any, task: Any, sentences: int) -> list
 def log_probabilities(model: Any, pairs: AnnotatedPairs, max_tokens: int) -> list[float]:
     """The sum of the natural log-probabilities of each target sentence's sub-words and `</s>`."""
     log_probs = [0.0] * len(pairs)
-    for batch in batches(pairs, model, max_tokens):
+    for batch in inference_batches(pairs, model, max_tokens):
         logits, _ = model(**batch["net_input"])  # (B, m, V)
         target = batch["target"]
         kwargs = {"reduction": "none", "ignore_index": pairs.tgt_dict.pad()}

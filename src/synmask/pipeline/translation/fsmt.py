@@ -14,17 +14,16 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from safetensors.torch import save as packed
 from torch import Tensor
 
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import DEFAULT_DECODING
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import OF_PIECES, TOKENIZER, method_code, with_imports, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.languages import code_among
+from synmask.pipeline.languages import closest_language
 from synmask.pipeline.text.moses import ABBREVIATIONS
-from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.model_file import load_model
-from synmask.pipeline.translation.raw_text import has_pieces, models_of
+from synmask.pipeline.translation.raw_text import TextProcessor
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 USAGE = """# pip install torch transformers sacremoses{}
@@ -57,20 +56,20 @@ def export_translation(path: Path, folder: Path) -> str | None:
     model, task, text, saved = load_model(path)
     system = task.settings.system
     keys, code = method_code(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
-    languages = [code_among(ABBREVIATIONS, language) for language in (text.source, text.target)]
+    languages = [closest_language(ABBREVIATIONS, language) for language in (text.source, text.target)]
     files = {
-        "config.json": json_text(_config(model, languages) | keys),
-        "generation_config.json": json_text(_generation()),
-        "model.safetensors": packed(_state(model), {"format": "pt"}),
-        "vocab-src.json": _vocabulary(task.src_dict),
-        "vocab-tgt.json": _vocabulary(task.tgt_dict),
+        "config.json": json_text(_fsmt_config(model, languages) | keys),
+        "generation_config.json": json_text(_generation_config()),
+        "model.safetensors": packed(_fsmt_state(model), {"format": "pt"}),
+        "vocab-src.json": _fsmt_vocabulary(task.src_dict),
+        "vocab-tgt.json": _fsmt_vocabulary(task.tgt_dict),
     }
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
-    usage = USAGE.format(" sentencepiece" if has_pieces(text) else "")
+    usage = USAGE.format(" sentencepiece" if text.has_pieces else "")
     files["README.md"] = model_card(path, header, system, usage, _limits(model, system), saved.get("run", {}))
     missing = _why_not_tokenized(text)
     if missing is None:
-        files |= _tokenizer(text, languages, system.left_pad_source)
+        files |= _tokenizer_files(text, languages, system.left_pad_source)
     write_folder(folder, files | code)
     return missing
 
@@ -86,7 +85,7 @@ def _limits(model: GuidedTransformer, system: Guidance) -> list[str]:
     return limits
 
 
-def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
+def _fsmt_config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
     cfg, encoder, decoder = model.cfg, model.encoder, model.decoder
     sizes = {}
     for side, part in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
@@ -111,29 +110,29 @@ def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
         "is_encoder_decoder": True,
         "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
         "tie_word_embeddings": False,  # True would replace the source's by the target's
-        **_special(decoder.dictionary),
+        **_special_ids(decoder.dictionary),
     }
 
 
-def _generation() -> dict[str, Any]:
+def _generation_config() -> dict[str, Any]:
     """fairseq's beam search with the defaults of `synmask translate`.
 
     Model files do not contain the `decoding` of their corpus; give it to `generate` if you want it.
     """
     return {
         "use_cache": True,
-        "num_beams": Decoding().beam,
-        "length_penalty": Decoding().length_penalty,
+        "num_beams": DEFAULT_DECODING.beam,
+        "length_penalty": DEFAULT_DECODING.length_penalty,
         "early_stopping": True,
         "max_length": MAX_LENGTH,
         "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
         "suppress_tokens": [1],  # <pad>
-        **_special(Dictionary()),
+        **_special_ids(Dictionary()),
         "forced_eos_token_id": 2,
     }
 
 
-def _special(dictionary: Dictionary) -> dict[str, int]:
+def _special_ids(dictionary: Dictionary) -> dict[str, int]:
     return {
         "bos_token_id": dictionary.bos(),
         "pad_token_id": dictionary.pad(),
@@ -142,7 +141,7 @@ def _special(dictionary: Dictionary) -> dict[str, int]:
     }
 
 
-def _state(model: GuidedTransformer) -> dict[str, Tensor]:
+def _fsmt_state(model: GuidedTransformer) -> dict[str, Tensor]:
     """The parameters, under fairseq's names, and what FSMT or the guided encoder stores besides: the table of
     positions, and which tokens end in "@@"."""
     state = {
@@ -160,37 +159,37 @@ def _state(model: GuidedTransformer) -> dict[str, Tensor]:
     return state
 
 
-def _vocabulary(dictionary: Dictionary) -> str:
+def _fsmt_vocabulary(dictionary: Dictionary) -> str:
     """Sub-words and their ids; FSMT marks ends of words: "un@@ lich" becomes "un" and "lich</w>"."""
     special, words = dictionary.symbols[: dictionary.nspecial], dictionary.symbols[dictionary.nspecial :]
     marked = [word[:-2] if word.endswith("@@") else f"{word}</w>" for word in words]
     return json_text({token: number for number, token in enumerate([*special, *marked])})
 
 
-def _why_not_tokenized(text: ModelText) -> str | None:
+def _why_not_tokenized(text: TextProcessor) -> str | None:
     """Why no tokenizer can split text by these text settings; None if one can."""
-    known = ("moses", "none", "char") if has_pieces(text) else ("moses",)
+    known = ("moses", "none", "char") if text.has_pieces else ("moses",)
     for side, language in (("source", text.source), ("target", text.target)):
-        if (used := text.tokeniser_of(language)) not in known:
+        if (used := text.settings.tokeniser_of(language)) not in known:
             return f"its {side} is tokenised by {used!r}, FSMT's tokenizer has Moses alone"
-    if text.vocabulary is not None:
+    if text.settings.vocabulary is not None:
         return "its sub-words have a vocabulary_threshold, which FSMT's tokenizer has not"
     return None
 
 
-def _tokenizer(text: ModelText, languages: list[str], left_pads: bool) -> dict[str, str | bytes]:
+def _tokenizer_files(text: TextProcessor, languages: list[str], left_pads: bool) -> dict[str, str | bytes]:
     files: dict[str, str | bytes] = {}
     code, name, more = TOKENIZER, "MosesTokenizer", {}
-    merges = [line for line in text.codes.split("\n") if line and not line.startswith("#version")]
-    if has_pieces(text):
-        files, merges = models_of(text), []
+    merges = [line for line in text.settings.codes.split("\n") if line and not line.startswith("#version")]
+    if text.has_pieces:
+        files, merges = text.piece_models(), []
         code, name = OF_PIECES, "PiecesTokenizer"
-        more = {"tokenisers": [*map(text.tokeniser_of, (text.source, text.target))]}
+        more = {"tokenisers": [*map(text.settings.tokeniser_of, (text.source, text.target))]}
     config = {
         "tokenizer_class": "FSMTTokenizer",
         "auto_map": {"AutoTokenizer": [f"{code.stem}.{name}", None]},
         "langs": languages,
-        "do_lower_case": text.lowercase,
+        "do_lower_case": text.settings.lowercase,
         "model_max_length": 1024,
         "padding_side": "left" if left_pads else "right",
         "split_special_tokens": True,  # "<s>" in a text is text

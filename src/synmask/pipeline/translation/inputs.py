@@ -12,10 +12,10 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.text.reserved import reserved_fault
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 
-MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
+MAX_BATCH_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
 
 
 def encode_lines(
@@ -34,13 +34,13 @@ def encode_lines(
         where = f"{name}, line {number}" if name else f"line {number}"
         if fault := reserved_fault([piece for piece in line.split(" ") if piece]):
             raise UserError(f"{where}: {fault}; split the text with `synmask apply-bpe`")
-        sentences.append(encode(line, dictionary).long())
+        sentences.append(encode_line(line, dictionary).long())
         if len(sentences[-1]) > limit:
             raise UserError(f"{where}: longer than {limit} sub-words; split the sentence")
     return sentences
 
 
-def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1) -> None:
+def report_unknown_words(lines: Iterable[str], dictionary: Dictionary, first: int = 1) -> None:
     """Report the lines in BPE where half of the words or more have sub-words that the dictionary lacks.
 
     Args:
@@ -58,7 +58,7 @@ def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1
         print(f"line {which}: {message}", file=sys.stderr)
 
 
-def batches(
+def inference_batches(
     sources: AnnotatedPairs, model: Any, max_tokens: int, *, least: int = 1, equal_lengths: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Batches of sentences of similar (or equal) length, with `</s>` at `least`, on the model's device.
@@ -70,7 +70,7 @@ def batches(
     if not len(order):
         return
     limit = max(max_tokens, int(np.max(sources.sizes)))  # also those of targets, if there are any
-    most = 1 if sources.mixes else MAX_SENTENCES
+    most = 1 if sources.mixes else MAX_BATCH_SENTENCES
     device = next(model.parameters()).device
     borders = np.flatnonzero(np.diff(sources.src_sizes[order])) + 1 if equal_lengths else []
     for group in np.split(order, borders):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from synmask.encoder import Attend, EncoderLayer, guided_attention
 from synmask.guides import Shape
-from synmask.pipeline.cpu.modules import Dropout
-from synmask.pipeline.training.operators import Attention
+from synmask.pipeline.cpu.modules import FastDropout
+from synmask.pipeline.training.operators import FastMultiheadAttention
 
 
 def shape_of(cfg: TransformerConfig) -> Shape:
@@ -40,16 +40,18 @@ class DecoderLayer(TransformerDecoderLayerBase):
 
     def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
-        self.dropout_module = Dropout(cfg.dropout)
-        self.activation_dropout_module = Dropout(cfg.activation_dropout)
+        self.dropout_module = FastDropout(cfg.dropout)
+        self.activation_dropout_module = FastDropout(cfg.activation_dropout)
 
-    def build_self_attention(self, embed_dim: int, cfg: TransformerConfig, **_: Any) -> Attention:
+    def build_self_attention(
+        self, embed_dim: int, cfg: TransformerConfig, **_: Any
+    ) -> FastMultiheadAttention:
         heads = cfg.decoder.attention_heads
-        return Attention(embed_dim, heads, dropout=cfg.attention_dropout, self_attention=True)
+        return FastMultiheadAttention(embed_dim, heads, dropout=cfg.attention_dropout, self_attention=True)
 
-    def build_encoder_attention(self, embed_dim: int, cfg: TransformerConfig) -> Attention:
+    def build_encoder_attention(self, embed_dim: int, cfg: TransformerConfig) -> FastMultiheadAttention:
         width = cfg.encoder.embed_dim
-        return Attention(
+        return FastMultiheadAttention(
             embed_dim,
             cfg.decoder.attention_heads,
             kdim=width,

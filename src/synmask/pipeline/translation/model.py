@@ -7,19 +7,17 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import DEFAULT_DECODING, Decoding
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.syntax.tree import in_brackets, over_words
-from synmask.pipeline.text.tokenise import tokenise
+from synmask.pipeline.syntax.tree import bracket_tree, word_distances
 from synmask.pipeline.translation.forced import log_probabilities
 from synmask.pipeline.translation.inputs import encode_lines
 from synmask.pipeline.translation.parse import induce_syntax
-from synmask.pipeline.translation.raw_text import splitter_of
-from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
+from synmask.pipeline.translation.translate import Candidate, Translator
 
 
 @dataclass(frozen=True)
-class Parse:
+class InducedParse:
     """The syntax that a model induces for a sentence of n sub-words.
 
     Attributes:
@@ -37,14 +35,14 @@ class Parse:
     distribution: np.ndarray | None
 
 
-class Model:
+class TrainedModel:
     """The model in a file of `synmask average`, from any source: loading it runs no code of the file.
 
     Raises:
         UserError: it is no model file, or reads what only a parser gives.
     """
 
-    def __init__(self, path: str | Path, settings: Decoding = DEFAULTS, *, threads: int = 1) -> None:
+    def __init__(self, path: str | Path, settings: Decoding = DEFAULT_DECODING, *, threads: int = 1) -> None:
         self.path, self._settings = Path(path), settings
         self._translator = Translator([self.path], settings, threads=threads)
 
@@ -79,7 +77,7 @@ class Model:
         translations = [*translator([*lines], batch=batch, nbest=nbest, scored=nbest > 1)]
         return translations if nbest > 1 else [best.text for (best,) in translations]
 
-    def parse(self, lines: Sequence[str]) -> list[Parse]:
+    def parse(self, lines: Sequence[str]) -> list[InducedParse]:
         """The syntax that the model's guide induces for each line of text.
 
         Raises:
@@ -88,8 +86,8 @@ class Model:
         """
         _check_lines(lines)
         return [
-            Parse(
-                in_brackets(*over_words(row["tokens"], row["distances"])),
+            InducedParse(
+                bracket_tree(*word_distances(row["tokens"], row["distances"])),
                 row["tokens"],
                 np.array(row["distances"]),
                 np.array(row["heights"]) if "heights" in row else None,
@@ -109,10 +107,9 @@ class Model:
         model, task, text, _ = self._translator.loaded
         if len(sources) != len(references):
             raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
-        if text.vocabulary is not None or task.template_dictionary is not None:
+        if text.settings.vocabulary is not None or task.template_dictionary is not None:
             raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
-        kwargs = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
-        split = map(splitter_of(text, text.target), tokenise(references, text.target, **kwargs))
+        *_, split = text.encode(references, text.target)
         expected = encode_lines(split, model.max_decoder_positions(), task.tgt_dict)
         ids = self._translator.encode([*sources])[-1]
         pairs = task.sources(ids, references=expected)

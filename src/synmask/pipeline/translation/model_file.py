@@ -10,15 +10,16 @@ from fairseq.data import Dictionary
 from synmask.pipeline.disk import open_to_read
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.record import NO_RUN, Run, check_model, check_owner, identity_keys, names
+from synmask.pipeline.record import NO_RUN, RunRecord, check_model, check_owner, model_identity, run_names
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.tokens import ModelText
-from synmask.pipeline.training.torch_files import load, save
+from synmask.pipeline.training.torch_files import load_checkpoint, save_checkpoint
+from synmask.pipeline.translation.raw_text import Jars, TextProcessor, no_jars
 from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 ZIP = b"PK\x03\x04"  # how each file of torch.save begins
-DEMO = Path(__file__).with_name("demo.pt")  # `make demo-model`; its card is demo.md
+DEMO_MODEL = Path(__file__).with_name("demo.pt")  # `make demo-model`; its card is demo.md
 
 
 class LoadedModel(NamedTuple):
@@ -27,7 +28,7 @@ class LoadedModel(NamedTuple):
 
     model: GuidedTransformer
     task: GuidedTranslation
-    text: ModelText
+    text: TextProcessor
     saved: dict[str, Any]
 
 
@@ -38,7 +39,7 @@ def save_model(
     text: ModelText,
     settings: RunSettings,
     template_model: Path | None = None,
-    run: Run = NO_RUN,
+    run: RunRecord = NO_RUN,
 ) -> None:
     """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
@@ -59,42 +60,45 @@ def save_model(
         "dictionaries": dictionaries,
         "text": text.plain(),
         "settings": settings.plain(),
-        **identity_keys(run),
+        **model_identity(run),
     }
     if template_model is not None:
-        saved["template_model"] = load(template_model)
-        check_owner(template_model, saved["template_model"], names(run))  # it has settings of its own
+        saved["template_model"] = load_checkpoint(template_model)
+        check_owner(template_model, saved["template_model"], run_names(run))  # it has settings of its own
     _build(saved, f"{data}: not what the model was trained on")
-    save(path, saved)
+    save_checkpoint(path, saved)
 
 
-def load_model(path: Path, run: Run = NO_RUN) -> LoadedModel:
+def load_model(path: Path, run: RunRecord = NO_RUN, jars: Jars = no_jars) -> LoadedModel:
     """The model of a model file, `demo` for the one that is shipped.
 
     Args:
         run: the run that reads it, whose model it must be.
+        jars: for its `TextProcessor`.
 
     Raises:
         UserError: it is no model file, is damaged, another run's, or has weights that are not finite.
     """
     if path == Path("demo") and not path.is_file():
-        path = DEMO
+        path = DEMO_MODEL
     if path.is_file():
         with open_to_read(path) as handle:
             start = handle.read(len(ZIP))
         if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
             raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
-    saved = load(path)
+    saved = load_checkpoint(path)
     check_model(path, saved, run)
-    return _ready(saved, path)
+    loaded = _for_inference(saved, path)
+    loaded.text.jars = jars
+    return loaded
 
 
-def template_model(loaded: LoadedModel, path: Path) -> LoadedModel:
+def load_template_model(loaded: LoadedModel, path: Path) -> LoadedModel:
     """The model that predicts templates, which is included in the model file `path`; as of `load_model`."""
-    return _ready(loaded.saved["template_model"], path)
+    return _for_inference(loaded.saved["template_model"], path)
 
 
-def _ready(saved: dict[str, Any], path: Path) -> LoadedModel:
+def _for_inference(saved: dict[str, Any], path: Path) -> LoadedModel:
     loaded = _build(saved, f"{path}: not a whole model file of `synmask average`")
     model, task = loaded.model, loaded.task
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
@@ -109,7 +113,7 @@ def _ready(saved: dict[str, Any], path: Path) -> LoadedModel:
 def _build(saved: dict[str, Any], fault: str) -> LoadedModel:
     """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
-        text = ModelText.model_validate(saved["text"])
+        text = TextProcessor(ModelText.model_validate(saved["text"]))
         settings = RunSettings.model_validate(saved["settings"])
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")

@@ -12,21 +12,15 @@ from synmask.pipeline.arguments import CountOption, Threads, on_gpus
 from synmask.pipeline.config.loading import tokeniser_jars
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import json_text, read_lines, write_all
-from synmask.pipeline.record import NO_RUN, record, run_beside
-from synmask.pipeline.syntax.tree import in_brackets, over_words, word_heads
-from synmask.pipeline.text.lines import answer
-from synmask.pipeline.translation.inputs import batches, encode_lines, hint_at_unknown
+from synmask.pipeline.record import NO_RUN, new_record, run_beside
+from synmask.pipeline.syntax.tree import bracket_tree, word_distances, word_heads
+from synmask.pipeline.text.lines import answer_lines
+from synmask.pipeline.translation.inputs import encode_lines, inference_batches, report_unknown_words
 from synmask.pipeline.translation.model_file import LoadedModel, load_model
-from synmask.pipeline.translation.raw_text import (
-    Jars,
-    as_bpe,
-    no_jars,
-    prepare_lines,
-    splitter_of,
-    starts_program,
-)
+from synmask.pipeline.translation.raw_text import Jars, no_jars
 
-MAX_TOKENS = 4000  # per batch
+MAX_BATCH_TOKENS = 4000
+MAX_PARENTS, MIN_PROBABILITY = 3, 0.1  # of the likely parents of a sub-word
 
 
 @on_gpus
@@ -69,10 +63,10 @@ def parse(
         raise UserError("give --subwords with --output and --distribution, and without --input")
     torch.set_num_threads(threads)
     run = run_beside(model) if subwords else NO_RUN
-    loaded = load_model(model, run)
+    loaded = load_model(model, run, tokeniser_jars(configfile))
     _check_induces(model, loaded)
     if subwords is None:
-        return _write_trees(loaded, tokeniser_jars(configfile), input, output)
+        return _write_trees(loaded, input, output)
     lines = [" ".join(line.split()) for line in read_lines(subwords)]  # any white space is between tokens
     if not lines:
         raise UserError(f"{subwords}: empty; give sentences in BPE")
@@ -88,8 +82,8 @@ def parse(
     write_all(
         {
             output: text,
-            beside: json_text(record(beside, **whose, texts={output: text})),
-            distribution: json_text(example | record(distribution, **whose, texts={})),
+            beside: json_text(new_record(beside, **whose, texts={output: text})),
+            distribution: json_text(example | new_record(distribution, **whose, texts={})),
         }
     )
 
@@ -101,33 +95,32 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(1)
-    return [row for row, _ in induce_syntax(model, load_model(model), lines, jars=jars)]
+    return [row for row, _ in induce_syntax(model, load_model(model, jars=jars), lines)]
 
 
 def induce_syntax(
-    path: Path, loaded: LoadedModel, lines: Iterable[str], *, jars: Jars = no_jars
+    path: Path, loaded: LoadedModel, lines: Iterable[str]
 ) -> list[tuple[dict[str, Any], np.ndarray | None]]:
     """As `parse_text`, by the model of the file `path`, and P_D with `</s>` of each line."""
     _check_induces(path, loaded)
-    *_, split = prepare_lines(lines, loaded.text, splitter_of(loaded.text, loaded.text.source), jars)
+    *_, split = loaded.text.encode(lines)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
-    hint_at_unknown(split, loaded.task.src_dict)
+    report_unknown_words(split, loaded.task.src_dict)
     return [(row, p) for _, row, p in sorted(_induce(loaded, split), key=lambda parse: parse[0])]
 
 
-def _write_trees(loaded: LoadedModel, jars: Jars, input: Path | None, output: Path | None) -> None:
-    """Write the tree over words (`in_brackets`) of each line of raw text as soon as it arrives (`answer`)."""
-    text, splitter = loaded.text, splitter_of(loaded.text, loaded.text.source)
+def _write_trees(loaded: LoadedModel, input: Path | None, output: Path | None) -> None:
+    """Write the tree over words (`bracket_tree`) of each line of raw text, as soon as it arrives."""
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
-        *_, split = prepare_lines(lines, text, splitter, jars)
+        *_, split = loaded.text.encode(lines)
         rows = sorted(_induce(loaded, split, first), key=lambda parse: parse[0])
-        yield from (in_brackets(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
+        yield from (bracket_tree(*word_distances(row["tokens"], row["distances"])) for _, row, _ in rows)
 
-    most = None if starts_program(text) else 64
-    answer(reply, input=input, output=output, most=most, prompt=f"{text.source}>")
+    most = None if loaded.text.starts_program else 64
+    answer_lines(reply, input=input, output=output, most=most, prompt=f"{loaded.text.source}>")
 
 
 def _check_induces(path: Path, loaded: LoadedModel) -> None:
@@ -153,12 +146,12 @@ def _induce(
     sources = task.sources(
         encode_lines(lines, transformer.encoder.max_positions(), task.src_dict, first, name)
     )
-    for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
+    for batch in inference_batches(sources, transformer, MAX_BATCH_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
         for number, index in enumerate(batch["id"].tolist()):
-            tokens, p = as_bpe(lines[index], text, text.source).split(), None
+            tokens, p = text.as_bpe(lines[index], text.source).split(), None
             distances = _round(induced.distance[number, : len(tokens)])
             row = {"tokens": tokens, "distances": distances[:-1]}
             row["eos_distance"] = distances[-1] if tokens else 0.0
@@ -170,8 +163,8 @@ def _induce(
             yield index, row, p
 
 
-def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
-    """The most probable parents of each of n sub-words: at most `most`, each at least `least` probable.
+def likely_parents(distribution: np.ndarray) -> list[list[list]]:
+    """The most probable parents of each of n sub-words: MAX_PARENTS at most, each with MIN_PROBABILITY.
 
     Args:
         distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i belongs to token i.
@@ -180,9 +173,9 @@ def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.
     """
     others = distribution[:-1].copy()
     np.fill_diagonal(others, 0)
-    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, :MAX_PARENTS].tolist()
     return [
-        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
+        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= MIN_PROBABILITY]
         for row, best in zip(others, ranked, strict=True)
     ]
 

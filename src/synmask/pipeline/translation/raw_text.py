@@ -1,4 +1,4 @@
-"""Raw text as tokens and sub-words, by the text settings of a model."""
+"""Raw text as a model reads and writes it, by the text settings in its file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -17,62 +17,66 @@ def no_jars(tokeniser: str) -> list[Path]:
     return []
 
 
-def starts_program(text: ModelText) -> bool:
-    """Whether the source language's tokeniser is an external program, which takes seconds to start."""
-    return text.tokeniser_of(text.source) in EXTERNAL
+class TextProcessor:
+    """Makes sub-words of raw text for a model, and text of the sub-words that it writes.
 
-
-def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:
-    tokeniser = text.tokeniser_of(text.source)
-    kwargs = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
-    return list(tokenise(lines, text.source, **kwargs))
-
-
-def has_pieces(text: ModelText) -> bool:
-    """Whether a model's sub-words are sentencepiece's, and not BPE's."""
-    return text.codes.startswith("{")
-
-
-def splitter_of(text: ModelText, language: str) -> bpe.Splitter | spm.Splitter:
-    """The splitter of a language's tokens into sub-words by a model's text settings.
-
-    Raises:
-        ValueError: its codes are of no kind.
+    Args:
+        settings: those in the model's file.
+        jars: the jars of CoreNLP; by default none.
     """
-    if has_pieces(text):
-        return _pieces(spm.model_of(text.codes, language), text.tokeniser_of(language))
-    return bpe.Splitter(text.codes, None if text.vocabulary is None else set(text.vocabulary))
 
+    def __init__(self, settings: ModelText, jars: Jars = no_jars) -> None:
+        self.settings, self.jars = settings, jars
+        self.source, self.target = settings.source, settings.target
+        self.splitter = cache(self._splitter)
+        self.has_pieces = settings.codes.startswith("{")  # of sentencepiece, and not of BPE
 
-_pieces = cache(spm.Splitter)
+    @property
+    def starts_program(self) -> bool:
+        """Whether the source language's tokeniser is an external program, which takes seconds to start."""
+        return self.settings.tokeniser_of(self.source) in EXTERNAL
 
+    def _splitter(self, language: str) -> bpe.BpeSplitter | spm.SentencePieceSplitter:
+        """What splits the tokens of a language into sub-words.
 
-def models_of(text: ModelText) -> dict[str, bytes]:
-    """The models of sentencepiece of both sides, as files."""
-    sides = {"source.spm": text.source, "target.spm": text.target}
-    return {name: spm.model_of(text.codes, language) for name, language in sides.items()}
+        Raises:
+            ValueError: the codes are of no kind.
+        """
+        if self.has_pieces:
+            model = spm.model_in_codes(self.settings.codes, language)
+            return spm.SentencePieceSplitter(model, self.settings.tokeniser_of(language))
+        vocabulary = self.settings.vocabulary
+        return bpe.BpeSplitter(self.settings.codes, None if vocabulary is None else set(vocabulary))
 
+    def tokenise(self, lines: Iterable[str], language: str, *, lowercase: bool) -> list[str]:
+        tokeniser = self.settings.tokeniser_of(language)
+        kwargs = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": self.jars(tokeniser)}
+        return [*tokenise(lines, language, **kwargs)]
 
-def as_bpe(line: str, text: ModelText, language: str) -> str:
-    """As many sub-words, of which undoing BPE makes words (`spm.Splitter.spelled`)."""
-    return splitter_of(text, language).spelled(line) if has_pieces(text) else line
+    def encode(
+        self, lines: Iterable[str], language: str | None = None
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Raw text, of the source by default, with single spaces, as tokens, and in sub-words."""
+        language = language or self.source
+        plain = [" ".join(line.split()) for line in lines]
+        tokens = self.tokenise(plain, language, lowercase=self.settings.lowercase)
+        return plain, tokens, [*map(self.splitter(language), tokens)]
 
+    def decode(self, lines: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Translations in sub-words as tokens, and as plain text."""
+        tokeniser = self.settings.tokeniser_of(self.target)
+        words = [join_subwords(self.as_bpe(line, self.target)) for line in lines]
+        plain = [*detokenise(words, self.target, tokeniser)]
+        if tokeniser == "char":  # which pieces join
+            plain = [line.strip() for line in plain]
+            words = [*tokenise(plain, self.target, tokeniser=tokeniser)]
+        return words, plain
 
-def restore_text(lines: Iterable[str], text: ModelText) -> tuple[list[str], list[str]]:
-    """Translations in sub-words as tokens, and as plain text."""
-    tokeniser = text.tokeniser_of(text.target)
-    words = [join_subwords(as_bpe(line, text, text.target)) for line in lines]
-    plain = [*detokenise(words, text.target, tokeniser)]
-    if tokeniser == "char":  # which pieces join
-        plain = [line.strip() for line in plain]
-        words = [*tokenise(plain, text.target, tokeniser=tokeniser)]
-    return words, plain
+    def as_bpe(self, line: str, language: str) -> str:
+        """As many sub-words, of which undoing BPE makes words (`SentencePieceSplitter.spelled`)."""
+        return self.splitter(language).spelled(line) if self.has_pieces else line
 
-
-def prepare_lines(
-    lines: Iterable[str], text: ModelText, splitter: Callable[[str], str], jars: Jars
-) -> tuple[list[str], list[str], list[str]]:
-    """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""
-    plain = [" ".join(line.split()) for line in lines]
-    tokenised = tokens_of(plain, text, jars, text.lowercase)
-    return plain, tokenised, [splitter(line) for line in tokenised]
+    def piece_models(self) -> dict[str, bytes]:
+        """The models of sentencepiece of both sides, as files."""
+        sides = {"source.spm": self.source, "target.spm": self.target}
+        return {name: spm.model_in_codes(self.settings.codes, language) for name, language in sides.items()}

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, read_object
 from synmask.pipeline.guidance import Guidance
-from synmask.pipeline.record import NO_RUN, Run, check_training, names, read_record
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.record import NO_RUN, RunRecord, check_training, read_record, run_names
+from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.layers import DecoderLayer
 from synmask.pipeline.translation.transformer import GuidedDecoder, GuidedTransformer, TokenEncoder
 
 
-class Sides(NamedTuple):
+class CrossInputs(NamedTuple):
     """The inputs of a decoder layer's cross-attention: states of the source (n, B, d) and of the template
     (k, B, d), and the template's padding (B, k)."""
 
@@ -46,8 +46,8 @@ class GatedAttention(nn.Module):
     def forward(
         self,
         query: Tensor,
-        key: Sides,
-        value: Sides,
+        key: CrossInputs,
+        value: CrossInputs,
         key_padding_mask: Tensor | None = None,
         incremental_state: None = None,
         *,
@@ -91,7 +91,7 @@ class TemplatedDecoder(GuidedDecoder):
         self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """As in fairseq."""
-        sides = Sides(encoder_out["encoder_out"][0], *encoder_out["template"])
+        sides = CrossInputs(encoder_out["encoder_out"][0], *encoder_out["template"])
         return super().extract_features(
             prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **kwargs
         )
@@ -143,11 +143,11 @@ class TemplatedTransformer(GuidedTransformer):
             layer.encoder_attn = GatedAttention(layer.encoder_attn, template)
 
 
-def read_templates(
+def read_template_ids(
     path: Path,
     dictionary: Dictionary,
     sentences: int,
-    run: Run = NO_RUN,
+    run: RunRecord = NO_RUN,
     model: tuple[Path, str | None] | None = None,
 ) -> list[torch.Tensor]:
     """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
@@ -160,10 +160,10 @@ def read_templates(
         UserError: the number of lines is not `sentences`, or the templates are of another run.
     """
     if (beside := Path(f"{path}.json")).exists():
-        read_record(beside, [path], names(run))
+        read_record(beside, [path], run_names(run))
         if model:
             check_training(beside, read_object(beside).get("training"), *model)
-    templates = [encode(line, dictionary).long() for line in read_lines(path)]
+    templates = [encode_line(line, dictionary).long() for line in read_lines(path)]
     if len(templates) != sentences:
         raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
     return templates

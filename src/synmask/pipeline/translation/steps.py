@@ -10,7 +10,7 @@ from torch import Tensor
 
 from synmask.pipeline.search import continuations, fused
 from synmask.pipeline.search.cached_attention import CachedSelfAttention, cached_attention
-from synmask.pipeline.search.fused import FusedLayer, fuses
+from synmask.pipeline.search.fused import FusedLayer, can_fuse
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.translation.layers import DecoderLayer
@@ -72,7 +72,7 @@ class DecoderSteps:
 
     def _layer(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> LayerSteps | FusedLayer:
         cross = self.decoder.cross_steps(partial(CrossAttention, self.products), layer, encoder_out)
-        if isinstance(cross, CrossAttention) and fuses(self.products, layer, cross.memory):
+        if isinstance(cross, CrossAttention) and can_fuse(self.products, layer, cross.memory):
             return FusedLayer(self.products, layer, cross.memory, cross.padding)
         return LayerSteps(self.products, layer, cross)
 
@@ -86,7 +86,7 @@ class DecoderSteps:
         return x
 
 
-def best_continuations(
+def next_tokens(
     decoders: Sequence[DecoderSteps], tokens: Tensor, paths: Paths, score: Tensor, count: int, never: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`continuations.best_continuations` after the last tokens, `tokens` (S, W)."""
@@ -94,6 +94,6 @@ def best_continuations(
     outputs = [decoder.decoder.output_projection for decoder in decoders]
     products = decoders[0].products
     if len(decoders) == 1 and decoders[0].fused:
-        return fused.best_continuations(products, *outputs, *states, score, count, never)
+        return fused.fused_continuations(products, *outputs, *states, score, count, never)
     logits = [products(x, output, exact=True) for x, output in zip(states, outputs, strict=True)]
     return continuations.best_continuations(logits, score, count, never)

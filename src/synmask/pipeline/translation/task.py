@@ -17,7 +17,7 @@ from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.training.binarise import read_binary
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.st_nmt import TemplatedTransformer, read_templates
+from synmask.pipeline.translation.st_nmt import TemplatedTransformer, read_template_ids
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 PARSER_ANNOTATIONS = frozenset({"heads", "distances"})  # annotations that come from a parser
@@ -31,7 +31,7 @@ class GuidedTranslation:
 
     Attributes:
         needs: names of the annotations that batches have.
-        mixes: whether sentences of a batch affect each other; `inputs.batches` then separates them.
+        mixes: whether sentences of a batch affect each other; `inputs.inference_batches` then separates them.
     """
 
     def __init__(
@@ -76,7 +76,9 @@ class GuidedTranslation:
         if self.parser_annotations:
             syntax = Annotations(data / f"syntax.{split}.{source}.npy", texts[0].sizes)
         if templates is not None:
-            symbols = read_templates(templates, self.template_dictionary, len(texts[0]), {"seed": self.seed})
+            symbols = read_template_ids(
+                templates, self.template_dictionary, len(texts[0]), {"seed": self.seed}
+            )
         return AnnotatedPairs(self, *texts, syntax, symbols, training=split == "train")
 
     @property

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +17,10 @@ from synmask.pipeline.training.batches import Batches, Limits
 from synmask.pipeline.training.binarise import read_dictionary, symbol_counts
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import divergence_summary
-from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.loop import run_training
 from synmask.pipeline.training.schedules import Schedule, inverse_sqrt
-from synmask.pipeline.training.stage import History, Stage, losses_of
-from synmask.pipeline.training.update import Learner, validate
+from synmask.pipeline.training.stage import History, Stage, history_losses
+from synmask.pipeline.training.trainer import Trainer
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.task import GuidedTranslation
@@ -27,7 +28,7 @@ from synmask.pipeline.translation.transformer import GuidedTransformer
 
 
 @dataclass(frozen=True)
-class Translation(Stage):
+class TranslationStage(Stage):
     """One system in one direction: `data` contains its binarised text; the last `keep` models are kept.
 
     With `training.checkpoint: best`, the model with the lowest validation loss is kept, with `best-bleu` that
@@ -45,6 +46,7 @@ class Translation(Stage):
     keep: int
     templates: Mapping[str, Path]
 
+    @cached_property
     def _task(self) -> GuidedTranslation:
         words = [read_dictionary(path) for path in self._dictionaries]
         symbols = read_dictionary(self.templates["dictionary"]) if self.templates else None
@@ -64,7 +66,7 @@ class Translation(Stage):
             )
         left_out = {}
         for split in ("train", "valid"):
-            sizes, most = self.examples(split).sizes.max(1), self._longest(split)
+            sizes, most = self.dataset(split).sizes.max(1), self._longest(split)
             left_out[split] = int((sizes > most).sum())
             if left_out[split] == len(sizes):
                 raise UserError(
@@ -77,48 +79,48 @@ class Translation(Stage):
         """The maximum number of sub-words a side: a pair to validate on may be larger than a batch."""
         return min(POSITIONS, self.settings.training.batch.tokens) if split == "train" else POSITIONS
 
-    def files(self) -> list[Path]:
+    def data_files(self) -> list[Path]:
         files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
         if self.settings.system.options_class.reads:
             files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self._dictionaries, *self.templates.values()]
 
-    def older_files(self) -> list[Path]:
-        return [path for path in self.files() if path not in self._dictionaries]
+    def older_data_files(self) -> list[Path]:
+        return [path for path in self.data_files() if path not in self._dictionaries]
 
     def model(self) -> GuidedTransformer:
-        return self._task().build_model()
+        return self._task.build_model()
 
     def loss(self) -> MixedLoss:
         smoothing, weight = self.settings.training.label_smoothing, self.settings.system.mlm_weight
-        return MixedLoss(self._task().tgt_dict.pad(), smoothing, weight)
+        return MixedLoss(self._task.tgt_dict.pad(), smoothing, weight)
 
     def schedule(self) -> Schedule:
         training = self.settings.training
         return inverse_sqrt(training.lr, training.warmup_updates, start=1e-7)
 
-    def examples(self, split: str) -> AnnotatedPairs:
-        return self._task().pairs(self.data, split, self.source, self.target, self.templates.get(split))
+    def dataset(self, split: str) -> AnnotatedPairs:
+        return self._task.pairs(self.data, split, self.source, self.target, self.templates.get(split))
 
-    def limits(self, split: str) -> Limits:
+    def batch_limits(self, split: str) -> Limits:
         longest, tokens = self._longest(split), self.settings.training.batch.tokens
         if split == "valid":
-            sizes = self.examples(split).sizes.max(1)
+            sizes = self.dataset(split).sizes.max(1)
             tokens = max(tokens, int(sizes[sizes <= longest].max()))
         return Limits((longest, longest), tokens)
 
-    def losses(
-        self, learner: Learner, valid: Batches, train: Mapping[str, float], epoch: int
+    def validate(
+        self, trainer: Trainer, valid: Batches, train: Mapping[str, float], epoch: int
     ) -> dict[str, Any]:
-        means = validate(learner, valid.in_order())
+        means = trainer.validate(valid.in_order())
         return {
-            **losses_of(train, train_loss="loss", mlm_loss="mlm_loss"),
-            **losses_of(means, valid_loss="loss"),
+            **history_losses(train, train_loss="loss", mlm_loss="mlm_loss"),
+            **history_losses(means, valid_loss="loss"),
             "valid_ppl": round(math.exp(min(means["nll_loss"], 50)), 4),
-            **self._bleu(learner, valid.data, epoch),
+            **self._bleu(trainer, valid.data, epoch),
         }
 
-    def _bleu(self, learner: Learner, data: AnnotatedPairs, epoch: int) -> dict[str, Any]:
+    def _bleu(self, trainer: Trainer, data: AnnotatedPairs, epoch: int) -> dict[str, Any]:
         """Every `validate_bleu` epochs and after the last one, BLEU on the validation set."""
         every = self.settings.training.validate_bleu
         if not every:
@@ -127,15 +129,17 @@ class Translation(Stage):
             return {"valid_bleu": ""}
         from synmask.pipeline.translation.valid_bleu import valid_bleu  # few trainings need what it loads
 
-        return {"valid_bleu": round(valid_bleu(learner.model, data, self.settings.decoding), 4)}
+        return {"valid_bleu": round(valid_bleu(trainer.model, data, self.settings.decoding), 4)}
 
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's unigram perplexity, and whether the training diverged by that."""
-        parts = [self.examples(split) for split in ("train", "valid")]
+        parts = [self.dataset(split) for split in ("train", "valid")]
         counts = [symbol_counts(part.tgt, part.tgt_dict) for part in parts]
-        return divergence_summary(*counts, [row["valid_ppl"] for row in history], self.models(history)[-1])
+        return divergence_summary(
+            *counts, [row["valid_ppl"] for row in history], self.kept_epochs(history)[-1]
+        )
 
-    def models(self, history: History) -> list[int]:
+    def kept_epochs(self, history: History) -> list[int]:
         if self.settings.training.checkpoint == "best":
             losses = [math.inf if math.isnan(row["valid_loss"]) else row["valid_loss"] for row in history]
             return [losses.index(min(losses)) + 1] if losses else []
@@ -145,11 +149,11 @@ class Translation(Stage):
         return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
 
     @property
-    def final(self) -> str:
+    def final_model(self) -> str:
         return average_file(self.keep)
 
     @property
-    def details(self) -> dict[str, Any]:
+    def run_facts(self) -> dict[str, Any]:
         return {"direction": f"{self.source}-{self.target}", "averaged_epochs": self.keep}
 
 
@@ -163,7 +167,7 @@ def train(
     keep: CountOption,
     templates: tuple[Path, ...] = (),
     processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
-    training: TrainingOptions,
+    options: TrainingOptions,
 ) -> None:
     """Train one system with one seed.
 
@@ -179,14 +183,14 @@ def train(
         processes: Data-parallel workers; default: one per GPU.
 
     Raises:
-        UserError, TryAgain: as for `loop.run_stage`.
+        UserError, TryAgain: as for `loop.run_training`.
     """
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
     template_files = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
-    run_stage(
-        Translation(settings, training.seed, data, source, target, keep, template_files),
+    run_training(
+        TranslationStage(settings, options.seed, data, source, target, keep, template_files),
         run,
-        training,
+        options,
         processes,
     )

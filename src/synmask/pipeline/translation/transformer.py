@@ -9,9 +9,9 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
-from synmask.encoder import encode
+from synmask.encoder import encode_layers
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
-from synmask.pipeline.cpu.modules import Dropout, accelerate, dropout, linear
+from synmask.pipeline.cpu.modules import FastDropout, accelerate, dropout, linear
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
@@ -21,7 +21,7 @@ class TokenEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.dropout_module = Dropout(cfg.dropout)
+        self.dropout_module = FastDropout(cfg.dropout)
         self.guide: Guide | None = None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> ConfiguredLayer:
@@ -42,7 +42,7 @@ class TokenEncoder(TransformerEncoderBase):
         """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state."""
         padding = src_tokens.eq(self.padding_idx)
         x = self._embed(src_tokens, padding)
-        x, prepared = encode(self.layers, self.guide, x, padding, annotations or {})
+        x, prepared = encode_layers(self.layers, self.guide, x, padding, annotations or {})
         return {
             "encoder_out": [x],
             "encoder_padding_mask": [padding],
@@ -64,7 +64,7 @@ class GuidedDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.dropout_module = Dropout(cfg.dropout)
+        self.dropout_module = FastDropout(cfg.dropout)
         self.guide: Guide | None = None
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:

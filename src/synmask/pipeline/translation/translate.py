@@ -10,30 +10,20 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.config.sections import DEFAULT_DECODING, Decoding
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.decode import best_templates, join_names
-from synmask.pipeline.translation.inputs import encode_lines, hint_at_unknown
-from synmask.pipeline.translation.model_file import LoadedModel, load_model, template_model
-from synmask.pipeline.translation.raw_text import (
-    Jars,
-    no_jars,
-    prepare_lines,
-    restore_text,
-    splitter_of,
-    starts_program,
-    tokens_of,
-)
-
-DEFAULTS = Decoding()
+from synmask.pipeline.translation.decode import join_sorted, predict_best_templates
+from synmask.pipeline.translation.inputs import encode_lines, report_unknown_words
+from synmask.pipeline.translation.model_file import LoadedModel, load_model, load_template_model
+from synmask.pipeline.translation.raw_text import Jars, no_jars
 
 # A parser: (language, file of sentences in true case, file of the corpus' tokens, prefix of the output).
-Parse = Callable[[str, Path, Path, Path], None]
+Parser = Callable[[str, Path, Path, Path], None]
 
 
 @dataclass(frozen=True)
@@ -63,25 +53,24 @@ class Translator:
     def __init__(
         self,
         models: Sequence[Path],
-        settings: Decoding = DEFAULTS,
+        settings: Decoding = DEFAULT_DECODING,
         *,
         threads: int = 1,
-        parse: Parse | None = None,
+        parse: Parser | None = None,
         jars: Jars = no_jars,
         name: Path | None = None,
     ) -> None:
         torch.set_num_threads(threads)
-        members = _ensemble(models)
+        members = _load_ensemble(models, jars)
         self.models, self.loaded = [member.model for member in members], members[0]
         _, self.task, self.text, _ = members[0]
         if self.task.parser_annotations and parse is None:
-            needs = join_names(self.task.parser_annotations)
+            needs = join_sorted(self.task.parser_annotations)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
-        self.splitter = splitter_of(self.text, self.text.source)
         self.templates = None
         if self.task.template_dictionary is not None:
-            self.templates = template_model(self.loaded, models[0])
-        self.parse, self.jars, self.name = parse, jars, name
+            self.templates = load_template_model(self.loaded, models[0])
+        self.parse, self.name = parse, name
         self.settings: Decoding | None = None
         self.use(settings)
 
@@ -93,7 +82,7 @@ class Translator:
     @property
     def starts_programs(self) -> bool:
         """Whether preparing text starts an external program, which takes seconds for any number of lines."""
-        return bool(self.task.parser_annotations) or starts_program(self.text)
+        return bool(self.task.parser_annotations) or self.text.starts_program
 
     def __call__(
         self, lines: list[str], first: int = 1, *, batch: int = 64, nbest: int = 1, scored: bool = False
@@ -109,15 +98,15 @@ class Translator:
             UserError: a line is too long.
         """
         plain, tokens, split, sentences = self.encode(lines, first)
-        hint_at_unknown(split, self.task.src_dict, first)
+        report_unknown_words(split, self.task.src_dict, first)
         syntax = None
         if self.task.parser_annotations and sentences:
-            cased = tokens_of(plain, self.text, self.jars, lowercase=False)
+            cased = self.text.tokenise(plain, self.text.source, lowercase=False)
             syntax = _annotate(self.text.source, cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
-            predicted = best_templates(self.templates, split, self.settings)
-            templates = [encode(line, self.task.template_dictionary).long() for line in predicted]
+            predicted = predict_best_templates(self.templates, split, self.settings)
+            templates = [encode_line(line, self.task.template_dictionary).long() for line in predicted]
         for start in range(0, len(sentences), batch):
             part = slice(start, start + batch)
             rows = [rows and rows[part] for rows in (syntax, templates)]
@@ -127,7 +116,7 @@ class Translator:
         self, lines: list[str], first: int = 1
     ) -> tuple[list[str], list[str], list[str], list[torch.Tensor]]:
         """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
-        texts = prepare_lines(lines, self.text, self.splitter, self.jars)
+        texts = self.text.encode(lines)
         limit = min(model.encoder.max_positions() for model in self.models)
         return *texts, encode_lines(texts[-1], limit, self.task.src_dict, first, self.name)
 
@@ -136,7 +125,7 @@ class Translator:
         for results in search_batches(self.models[0], self.search, sources, self.settings.max_tokens):
             for number, hypotheses in results.items():
                 ids = [hypothesis.tokens for hypothesis in hypotheses[:nbest]]
-                plain = restore_text(map(self.task.tgt_dict.string, ids), self.text)[1]
+                plain = self.text.decode(map(self.task.tgt_dict.string, ids))[1]
                 scores = [self._score(sources, number, tokens) if scored else None for tokens in ids]
                 candidates[number] = [*map(Candidate, plain, scores)]
         return candidates
@@ -159,19 +148,23 @@ class Translator:
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
-def _ensemble(paths: Sequence[Path]) -> list[LoadedModel]:
+def _load_ensemble(paths: Sequence[Path], jars: Jars) -> list[LoadedModel]:
     """The models of model files; the batches of the first one's task suit all of them.
 
     Raises:
         UserError: a file is no model file, or the models cannot form an ensemble.
     """
-    loaded = [load_model(path) for path in paths]
+    loaded = [load_model(path, jars=jars) for path in paths]
     _, task, text, _ = loaded[0]
     for path, (_, other, its_text, _) in zip(paths[1:], loaded[1:], strict=True):
         fault = None
         if (its_text.source, its_text.target) != (text.source, text.target):
             fault = "is of another direction"
-        elif other.src_dict != task.src_dict or other.tgt_dict != task.tgt_dict or its_text != text:
+        elif (
+            other.src_dict != task.src_dict
+            or other.tgt_dict != task.tgt_dict
+            or its_text.settings != text.settings
+        ):
             fault = "has other dictionaries or another preparation of text"
         elif other.settings.system.left_pad_source != task.settings.system.left_pad_source:
             fault = "pads sentences on the other side"
@@ -185,7 +178,7 @@ def _ensemble(paths: Sequence[Path]) -> list[LoadedModel]:
 
 
 def _annotate(
-    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parser
 ) -> list[np.ndarray]:
     """The annotations of sentences from a parser that reads `cased` and returns trees over `tokens`."""
     with TemporaryDirectory() as folder:

@@ -14,8 +14,8 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, Resources, System, TrainingSettings
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import SPLITS, plain_or_packed
-from synmask.pipeline.languages import sides
+from synmask.pipeline.files import SPLITS, existing_or_packed
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, fill
 from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
 from synmask.pipeline.stamps import Stamp
@@ -294,7 +294,7 @@ class Job:
     def page_gold(self) -> str | None:
         """The gold trees beside an experiment's induced ones."""
         corpus = self.config.plain_experiments[self.wildcards["experiment"]].corpus
-        return self.data.gold_trees(corpus, "valid", sides(self.wildcards["direction"])[0])
+        return self.data.gold_trees(corpus, "valid", split_direction(self.wildcards["direction"])[0])
 
     # ---- trainings -----------------------------------------------------------------------------------------
 
@@ -415,4 +415,4 @@ class Job:
 
 def _files_of(parses: Iterable[str]) -> list[str]:
     """The files of parsed sentences with these prefixes."""
-    return [plain_or_packed(f"{prefix}.{kind}") for prefix in parses for kind in PARSES]
+    return [existing_or_packed(f"{prefix}.{kind}") for prefix in parses for kind in PARSES]

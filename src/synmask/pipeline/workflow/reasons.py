@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from synmask.pipeline.files import flat
+from synmask.pipeline.files import flatten
 from synmask.pipeline.paths import RESULTS
 from synmask.pipeline.workflow.sources import DIGITS, files_behind
 from synmask.pipeline.workflow.terminal import first_names
@@ -125,7 +125,7 @@ def _sorted(values: Iterable[str]) -> tuple[dict[str, str] | None, dict[str, Any
             behind = files_behind(text)
             files = None if None in (files, behind) else files | behind
         elif isinstance(read := _read(text), dict):
-            keys |= flat(read)
+            keys |= flatten(read)
         else:
             others.append(value)
     return files, keys, others

@@ -18,11 +18,11 @@ from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
-from synmask.pipeline.languages import sides
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, fill, table_file
 from synmask.pipeline.runs import Column, Pretraining, Run, Training
-from synmask.pipeline.tasks import GLUE, SUBMISSION, TASK_LANGUAGE
+from synmask.pipeline.tasks import GLUE_TASKS, SUBMISSION, TASK_LANGUAGE
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
@@ -132,7 +132,7 @@ class Targets:
             for language in (run.source, run.target)[: 2 if system.templated else 1]:
                 if pair := data.parsed_pair(run.corpus, language):
                     files.update(data.corenlp_jars(language))
-                    languages.update(sides(pair))
+                    languages.update(split_direction(pair))
             files.update(data.corpus_sources(run.corpus, languages))
             for language in languages:
                 files.update(data.tokeniser_jars(config.corpora[run.corpus].text.tokeniser_of(language)))
@@ -204,7 +204,7 @@ class Targets:
             name
             for name, table in self.config.tables.items()
             if table.benchmark and table.tasks is None
-            if {*self.config.benchmarks[table.benchmark].tasks} <= {*GLUE}
+            if {*self.config.benchmarks[table.benchmark].tasks} <= {*GLUE_TASKS}
         ]
 
     # ---- an experiment -------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ class Targets:
     def _without_trees(self, table: str) -> list[str]:
         """Why columns of a table of trees have no runs."""
         columns = self.columns(table) if runs.scores_trees(self.tables[table]) else ()
-        places = ((column["corpus"], sides(column["column"])[0]) for column in columns)
+        places = ((column["corpus"], split_direction(column["column"])[0]) for column in columns)
         lacking = (corpus for corpus, source in places if not self.data.gold_trees(corpus, "valid", source))
         return [
             f"No runs here: corpora.{name} has no `trees` to compare with." for name in dict.fromkeys(lacking)

@@ -21,11 +21,11 @@ from torch import nn
 from fairseq_trainer import Task, fairseq_weights, groups_of, our_weights
 from small_models import typed
 from synmask.pipeline.config.base import Optimisation
-from synmask.pipeline.training.batches import Batches, ahead
-from synmask.pipeline.training.losses import add, means
+from synmask.pipeline.training.batches import Batches, prefetch
+from synmask.pipeline.training.losses import add_sums, mean_losses
 from synmask.pipeline.training.schedules import inverse_sqrt, linear_decay
-from synmask.pipeline.training.update import Learner, update, validate
-from synmask.pipeline.translation.train import Translation
+from synmask.pipeline.training.trainer import Trainer
+from synmask.pipeline.translation.train import TranslationStage
 
 UPDATES = 15  # the rate warms up for 10
 
@@ -33,7 +33,7 @@ UPDATES = 15  # the rate warms up for 10
 def translation(corpus, settings, **training):
     """A stage in which some pairs are left out, since they are longer than a batch."""
     settings["training"] |= {"batch": {"gpus": 1, "updates": 2, "tokens": 8}, "clip_norm": 0.0} | training
-    stage = Translation(typed(settings), 1, corpus / "bin", "de", "en", 1, {})
+    stage = TranslationStage(typed(settings), 1, corpus / "bin", "de", "en", 1, {})
     assert stage.check()["train"] > 0
     return stage
 
@@ -73,16 +73,16 @@ def test_the_weights_are_those_of_fairseqs_trainer(
 def test_batches_are_those_of_fairseqs_tasks(corpus, grammar_settings, workers):
     """Over two epochs, the second begun in the middle; and those to validate on."""
     stage = translation(corpus, grammar_settings)
-    limits = stage.limits("train")
+    limits = stage.batch_limits("train")
     for worker in range(workers):
         theirs, fresh = (
             Task(Namespace()).get_batch_iterator(
-                stage.examples("train"), limits.tokens, max_positions=limits.longest, seed=1,
+                stage.dataset("train"), limits.tokens, max_positions=limits.longest, seed=1,
                 ignore_invalid_inputs=True, required_batch_size_multiple=8, num_shards=workers, shard_id=worker,
             )
             for _ in range(2)
         )  # fmt: skip
-        ours = Batches(stage.examples("train"), limits, 1, worker, workers)
+        ours = Batches(stage.dataset("train"), limits, 1, worker, workers)
         for epoch, done in ((1, 0), (2, 3)):
             expected = [*theirs.next_epoch_itr()][2 * done :]
             count, groups = ours.updates(epoch, 2, done)
@@ -106,18 +106,18 @@ def test_a_thread_prepares_the_next_batch_alone_and_ends_with_the_generator():
             made.append(number)
             yield number
 
-    generator = ahead(items())
+    generator = prefetch(items())
     assert next(generator) == 0
     generator.close()
     assert made == [0, 1]
-    assert [*ahead(iter("abc"))] == ["a", "b", "c"]
+    assert [*prefetch(iter("abc"))] == ["a", "b", "c"]
 
     def failing():
         yield 1
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        [*ahead(failing())]
+        [*prefetch(failing())]
 
 
 class Rate(FairseqOptimizer):
@@ -145,7 +145,7 @@ def test_learning_rates_are_fairseqs(warmup):
 
 
 def regression(precision="fp32", **training):
-    """A learner of one weight, whose gradient is the sum of its batches' numbers; batches have no other data."""
+    """A trainer of one weight, whose gradient is the sum of its batches' numbers; batches have no other data."""
     weight = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.ones_(weight.weight)
 
@@ -154,72 +154,72 @@ def regression(precision="fp32", **training):
         return value, batch["size"], {"loss": value.detach(), "ntokens": batch["size"]}
 
     rest = {"max_epochs": 1, "lr": 0.1, "warmup_updates": 1, "weight_decay": 0.0, "precision": precision}
-    return Learner(weight, loss, Optimisation(**rest | training), lambda updates: 0.1, seed=1)
+    return Trainer(weight, loss, Optimisation(**rest | training), lambda updates: 0.1, seed=1)
 
 
 def test_an_update_without_a_masked_word_divides_by_nothing():
-    learner = regression()
-    sums = update(learner, [{"number": 0.0, "size": 0}])
-    assert learner.updates == 1
-    assert learner.model.weight.item() == 1.0
-    assert means(sums)["loss"] == 0.0
+    trainer = regression()
+    sums = trainer.train_step([{"number": 0.0, "size": 0}])
+    assert trainer.updates == 1
+    assert trainer.model.weight.item() == 1.0
+    assert mean_losses(sums)["loss"] == 0.0
 
 
 def test_losses_are_means_over_batches_and_updates():
-    learner, totals = regression(), {}
+    trainer, totals = regression(), {}
     for group in ([{"number": 2.0, "size": 3}, {"number": 4.0, "size": 1}], [{"number": 5.0, "size": 4}]):
-        before = learner.model.weight.item()
-        sums = update(learner, group)
+        before = trainer.model.weight.item()
+        sums = trainer.train_step(group)
         assert float(sums["loss"]) == pytest.approx(before * sum(batch["number"] for batch in group))
-        add(totals, sums)
+        add_sums(totals, sums)
     assert totals["sample_size"] == 8
-    assert means(totals)["loss"] == pytest.approx(float(totals["loss"]) / 8)
-    weight = learner.model.weight.item()
-    assert validate(learner, [{"number": 2.0, "size": 3}, {"number": 4.0, "size": 1}])[
+    assert mean_losses(totals)["loss"] == pytest.approx(float(totals["loss"]) / 8)
+    weight = trainer.model.weight.item()
+    assert trainer.validate([{"number": 2.0, "size": 3}, {"number": 4.0, "size": 1}])[
         "loss"
     ] == pytest.approx(weight * 6 / 4)
 
 
 def test_a_gradient_that_is_not_finite_changes_nothing():
-    learner = regression()
+    trainer = regression()
     with pytest.raises(FloatingPointError):
-        update(learner, [{"number": math.inf, "size": 1}])
-    assert learner.updates == 0
-    assert learner.model.weight.item() == 1.0
+        trainer.train_step([{"number": math.inf, "size": 1}])
+    assert trainer.updates == 0
+    assert trainer.model.weight.item() == 1.0
 
 
 def test_in_fp16_an_overflow_lowers_the_scale_alone_until_there_is_no_lower():
-    learner = regression("fp16")
-    assert update(learner, [{"number": 1.0, "size": 1}])["loss"] == 1.0
-    before, scale = learner.masters[0].item(), learner.scaler.get_scale()
+    trainer = regression("fp16")
+    assert trainer.train_step([{"number": 1.0, "size": 1}])["loss"] == 1.0
+    before, scale = trainer.masters[0].item(), trainer.scaler.get_scale()
     assert scale == 128
-    assert update(learner, [{"number": 3e4, "size": 1}]) == {"stop": False}  # times 128: over 65,504
-    assert (learner.masters[0].item(), learner.updates, learner.scaler.get_scale()) == (before, 1, 64)
+    assert trainer.train_step([{"number": 3e4, "size": 1}]) == {"stop": False}  # times 128: over 65,504
+    assert (trainer.masters[0].item(), trainer.updates, trainer.scaler.get_scale()) == (before, 1, 64)
     again = regression("fp16")
-    again.load(learner.state())
+    again.load_state_dict(trainer.state_dict())
     assert again.scaler.get_scale() == 64
-    while learner.scaler.get_scale() > 2e-4:
-        update(learner, [{"number": math.inf, "size": 1}])
+    while trainer.scaler.get_scale() > 2e-4:
+        trainer.train_step([{"number": math.inf, "size": 1}])
     with pytest.raises(FloatingPointError):
-        update(learner, [{"number": math.inf, "size": 1}])
+        trainer.train_step([{"number": math.inf, "size": 1}])
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_state_continues_bit_by_bit(corpus, grammar_settings, precision):
     """In bf16 the copies in float32 are part of it."""
     stage = translation(corpus, grammar_settings, precision=precision)
-    groups, learners = groups_of(stage, 8), []
+    groups, trainers = groups_of(stage, 8), []
     for _ in range(2):
         torch.manual_seed(1)
         training = stage.settings.training
-        learners.append(Learner(stage.model(), stage.loss(), training, stage.schedule(), 1))
-    whole, parts = learners
+        trainers.append(Trainer(stage.model(), stage.loss(), training, stage.schedule(), 1))
+    whole, parts = trainers
     for number, group in enumerate(groups):
-        update(whole, group)
+        whole.train_step(group)
         if number == 3:
-            parts.load(copy.deepcopy(whole.state()))
+            parts.load_state_dict(copy.deepcopy(whole.state_dict()))
         elif number > 3:
-            update(parts, group)
+            parts.train_step(group)
     assert whole.updates == parts.updates == 8
     for one, other in zip(whole.masters, parts.masters, strict=True):
         assert torch.equal(one, other)
@@ -230,11 +230,11 @@ def test_compiled_updates_are_the_same(monkeypatch):
     monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="eager"))
     weights = []
     for compiled in (False, True):
-        learner = regression(compile=compiled)
+        trainer = regression(compile=compiled)
         for number in (1.0, 3.0, -2.0):
-            update(learner, [{"number": number, "size": 2}])
-        assert bool(learner.objective._compiled_call_impl) == compiled
-        weights.append(learner.masters[0].detach().clone())
+            trainer.train_step([{"number": number, "size": 2}])
+        assert bool(trainer.objective._compiled_call_impl) == compiled
+        weights.append(trainer.masters[0].detach().clone())
     assert torch.equal(*weights)
 
 
