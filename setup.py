@@ -16,7 +16,7 @@ PIPELINE = sorted(path.as_posix() for path in Path("src/synmask/pipeline").rglob
 
 def extension(source: str, kind: type[Extension]) -> Extension:
     name = source.removeprefix("src/").removesuffix(".cpp").replace("/", ".")
-    built_of = f'-DSOURCE="{KERNELS["checksum"](Path(source))}"'
+    built_of = f'-DSOURCE="{KERNELS["source_checksum"](Path(source))}"'
     return kind(
         name, [source], extra_compile_args=[*KERNELS["FLAGS"], built_of], language="c++", optional=True
     )

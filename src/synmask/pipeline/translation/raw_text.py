@@ -37,7 +37,7 @@ class TextProcessor:
         return self.settings.tokeniser_of(self.source) in EXTERNAL
 
     def _splitter(self, language: str) -> bpe.BpeSplitter | spm.SentencePieceSplitter:
-        """What splits the tokens of a language into sub-words.
+        """The splitter of the tokens of a language into sub-words.
 
         Raises:
             ValueError: the codes are of no kind.
