@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.training.torch_files import load_checkpoint
+from warm import Warm
 
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 MEASURED = re.compile(r"-cost\.|\.runs\.csv|report\.html")  # times, what shows them
-# `attempts` tells the memory of each start of a training
+# `attempts` tells the memory of each start of a training, `command` the folder of the program
 COSTS = {
     "seconds",
     "tokens_per_second",
@@ -30,6 +31,7 @@ COSTS = {
     "memory",
     "gpu_memory",
     "attempts",
+    "command",
 }
 
 
@@ -94,7 +96,17 @@ def killed(project, draw):
     return rule
 
 
-def test_killed_anywhere_the_demo_ends_as_an_undisturbed_one(built, project):
+@pytest.fixture
+def in_another_order(project, tmp_path_factory, monkeypatch):
+    """The project, whose processes have another order of sets than those of all other tests."""
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    project.warm = Warm(tmp_path_factory.mktemp("warm"))
+    yield project
+    project.warm.close()
+
+
+def test_killed_anywhere_the_demo_ends_as_an_undisturbed_one(built, in_another_order):
+    project = in_another_order
     project.config = built.config
     expected, draw, kills = results(built.folder), random.Random(SEED), 0
     while kills < KILLS:

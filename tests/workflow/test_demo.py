@@ -12,7 +12,6 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from synmask.pipeline.files import read_lines, write_lines
-from warm import Warm
 
 pytestmark = pytest.mark.xdist_group("demo")
 RUNS = "results/demo/de-en"
@@ -288,35 +287,6 @@ def test_snakemakes_report_is_one_file_without_outside_addresses(built):
     assert "Training and validation loss" in page  # captions
     for loader in ('src="http', "src='http", 'rel="stylesheet" href="http', "@import"):
         assert loader not in page
-
-
-@pytest.fixture
-def in_another_order(project, tmp_path_factory, monkeypatch):
-    """The project, whose processes have another order of sets than those of all other tests."""
-    monkeypatch.setenv("PYTHONHASHSEED", "1")
-    project.warm = Warm(tmp_path_factory.mktemp("warm"))
-    yield project
-    project.warm.close()
-
-
-def test_from_scratch_again_gives_the_same_bytes(built, in_another_order):
-    project = in_another_order
-    project.config = built.config
-    project.snakemake("--until", "score", "parseval")
-    compared = 0
-    for run in (f"{RUNS}/transformer/seed1", f"{RUNS}/grammar/seed1"):
-        hypotheses = ("hypothesis.test.txt", "hypothesis.valid.tok")
-        for name in (*hypotheses, "trees.jsonl", "parse.json", "parse_counts.json"):
-            first, second = built.folder / run / name, project.folder / run / name
-            if first.exists():
-                assert first.read_bytes() == second.read_bytes(), first
-                compared += 1
-        scores = [
-            json.loads((p.folder / run / "scores.json").read_text())["scores"] for p in (built, project)
-        ]
-        assert scores[0] == scores[1]
-    assert compared == 7
-    shutil.rmtree(project.folder / "results")
 
 
 def test_tables_of_what_is_there_train_nothing(built, restore):
