@@ -12,13 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from synmask.__main__ import TRAININGS
 from synmask.pipeline.cli import app, main
 from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run
-from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
+from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS, module_of
 from synmask.pipeline.workflow.hours import of_trainings
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,10 @@ def test_people_and_the_workflow_have_a_list_of_verbs_each_with_a_sentence(word,
     lines = listed(word)
     assert {*lines} & {*VERBS} == {*shown}
     assert all(len(lines[verb].removeprefix(f"│ {verb}").strip(" │")) > 20 for verb in shown)
+
+
+def test_signals_stop_all_trainings_where_they_can_go_on():
+    assert set(TRAININGS) == STEPS["Training"].keys()
 
 
 def test_a_list_of_verbs_imports_none_of_them():

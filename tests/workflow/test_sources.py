@@ -211,7 +211,7 @@ def test_another_number_or_operator_in_any_source_is_another_step(verb, copied):
         ("text", None, 11),
         ("subwords", None, 7),
         ("train", "transformer", 32),
-        ("train", "grammar", 41),
+        ("train", "grammar", 42),
         ("decode", None, 42),
         ("score-run", None, 6),
         ("table", None, 18),

@@ -1,6 +1,7 @@
 """The report of a run in progress: on a terminal, in a pipe, in a dry run, and of failures."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -253,17 +254,28 @@ def test_a_target_that_does_not_exist_is_one_line_with_the_nearest(project, word
     assert "Traceback" not in done.output
 
 
+NO_TEST_SET = {
+    "files": {
+        "train": "demo/de-en/train.{language}.gz",
+        "valid": "demo/de-en/valid.{language}.gz",
+        "test": "demo/de-en/missing.{language}.gz",
+    }
+}
+
+
 @pytest.mark.parametrize(
-    ("path", "line"),
+    ("path", "line", "changes"),
     [
-        ("demo/de-fr/grammar/seed1/scores.json", "demo/de-en/test.fr.gz: no such file, and no rule makes it; rule text needs it"),
-        ("demo/de-en/gramar/seed1/score.json", "no rule makes this file; see results/README.md for what there is"),
+        ("de-en/grammar/seed1/scores.json", "demo/de-en/missing.de.gz: no such file, and no rule makes it; rule text needs it", NO_TEST_SET),
+        ("de-fr/grammar/seed1/scores.json", "unknown direction 'de-fr'; did you mean 'de-en'?", {}),
+        ("de-en/gramar/seed1/score.json", "results/demo/de-en/gramar/seed1/score.json: no rule makes this file; see results/README.md for what there is", {}),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_made_is_one_line(project, path, line):
-    done = project.snakemake(f"results/{path}", check=False)
+def test_a_file_that_cannot_be_made_is_one_line(project, path, line, changes):
+    config = f"corpora={json.dumps({'demo': changes})}"
+    done = project.snakemake(f"results/demo/{path}", "--config", config, check=False)
     assert done.returncode == 1
-    assert lines_of(done.output) == [line if ".gz: " in line else f"results/{path}: {line}"]
+    assert lines_of(done.output) == [line]
 
 
 def test_a_damaged_record_of_snakemake_s_is_one_line(project):

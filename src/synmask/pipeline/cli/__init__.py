@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.__main__ import stop_at_signals
+from synmask.__main__ import TRAININGS, stop_at_signals
 from synmask.pipeline.disk import PatientFile, is_endless, naming_read_errors
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
@@ -93,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> None:
     output = _prepare_streams()
     if "" in words:
         _exit_with(words, "an argument is empty; give each option its value, or leave it out", 2)
-    if words and words[0] in STEPS["Training"]:
+    if words and words[0] in TRAININGS:
         stop_at_signals(training=True)
     elif signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # since the start
         signal.signal(signal.SIGINT, signal.default_int_handler)
