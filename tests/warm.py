@@ -49,7 +49,11 @@ class Warm:
         for name in (*PROGRAMS, "python/python"):
             (folder / name).write_text(CALLER.format(python=sys.executable, socket=str(folder / SOCKET)))
             (folder / name).chmod(0o755)
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+        environment = os.environ | {
+            "OMP_NUM_THREADS": "1",
+            "MPLBACKEND": "agg",
+            "TORCH_CPP_LOG_LEVEL": "ERROR",
+        }
         environment.pop("PYTHONPATH", None)
         self.server = subprocess.Popen(
             [*words, sys.executable, __file__, folder], env=environment, stdout=subprocess.PIPE
