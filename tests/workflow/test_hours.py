@@ -91,14 +91,19 @@ def test_a_small_model_is_bound_by_its_calls(tmp_path):
     assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
 
 
-@pytest.mark.parametrize("system", ["transformer", "grammar"])
-def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system):
-    """docs/performance.md: seconds of a step of multi30k-small on 1,024 tokens."""
+@pytest.mark.parametrize(("system", "measured"), [("transformer", 0.436), ("grammar", 0.599)])
+def test_a_small_model_takes_a_core_what_was_measured(tmp_path, system, measured):
+    """Seconds of a step of multi30k-small on 1,024 tokens: reference.yaml, `power`, on the reference machine.
+
+    docs/performance.md is measured on whatever machine there is: it may differ by a factor of 1.5.
+    """
     page = (ROOT / "docs/performance.md").read_text()
-    seconds = float(re.search(rf"\| AVX-512 \| {system} \| [\d.]+ M \| ([\d.]+) \(", page)[1])
+    rows = dict(re.findall(r"\| AVX-512 \| (transformer|grammar) \| [\d.]+ M \| ([\d.]+) \(", page)[:2])
     steps = 29000 * 15.5 * 10 / (2000 * 0.85)
-    plain = estimator(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
-    assert plain == pytest.approx(steps * seconds * 2000 / 1024 / 3600, rel=0.15)
+    hours = estimator(tmp_path).hours(translation("multi30k-small", "de-en", system)).cpu
+    seconds = hours * 3600 / steps * 1024 / 2000
+    assert seconds == pytest.approx(measured, rel=0.15)
+    assert 2 / 3 < seconds / float(rows[system]) < 3 / 2
 
 
 def test_more_layers_and_epochs_take_longer(tmp_path):
