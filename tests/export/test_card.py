@@ -63,8 +63,8 @@ def test_a_card_has_the_numbers_of_its_run_and_of_its_system(tmp_path):
         "# grammar, demo de-en, seed 1",
         "Grammar induction as a guide (Kai et al. 2024, §3)",
         "Options: bpe none.",
-        "| test  | sacrebleu | 40.00        | 41.00 ± 1.41    | 2       |",
-        "| valid | sacrebleu | 41.00        | 42.00 ± 1.41    | 2       |",
+        "| test | sacrebleu | 40.00 | 41.00 ± 1.41 | 2 |",
+        "| valid | sacrebleu | 41.00 | 42.00 ± 1.41 | 2 |",
         "sacrebleu: `tok:13a`",
         f"Against `transformer` with 2 seeds: test sacreBLEU {difference:+.2f} (95% interval",
         "1,234 parameters; commit abc",
@@ -106,7 +106,7 @@ def test_a_run_that_was_moved_keeps_its_scores_and_takes_no_other_s(tmp_path, mo
     monkeypatch.chdir(moved)
     card = model_card(Path("average.pt"), HEADER, Guidance(), "load()\n", [], ORIGIN)
     assert "# grammar, demo de-en, seed 1\n" in card
-    assert "| test  | sacrebleu | 40.00        | 40.00           | 1       |" in card
+    assert "| test | sacrebleu | 40.00 | 40.00 | 1 |" in card
     assert "Against" not in card
     other = model_card(Path("average.pt"), HEADER, Guidance(), "load()\n", [], ORIGIN | {"seed": 2})
     assert "no `scores.json` of this run" in other

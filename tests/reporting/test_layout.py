@@ -7,7 +7,6 @@ from html import escape
 
 import pytest
 from markdown_it import MarkdownIt
-from rich.cells import cell_len
 
 from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
@@ -48,11 +47,6 @@ def table(count, title="A title", label="grammar", **kwargs):
     return PrintedTable(title, frame_of(cells), **kwargs)
 
 
-def lines_of(text):
-    """Lines without the spaces that fill columns."""
-    return [re.sub(r" *\| *", " | ", line).strip() for line in text.splitlines()]
-
-
 @pytest.fixture
 def written(tmp_path):
     """Writes tables and returns the Markdown's and the LaTeX's lines."""
@@ -60,14 +54,14 @@ def written(tmp_path):
     def write(*tables):
         write_tables(tmp_path / "t", tables, {})
         markdown, latex = ((tmp_path / f"t.{end}").read_text(encoding="utf-8") for end in ("md", "tex"))
-        return lines_of(markdown), latex.splitlines()
+        return markdown.splitlines(), latex.splitlines()
 
     return write
 
 
 def test_a_narrow_table_is_one_block(written):
     markdown, latex = written(table(4, warnings=["Make it: make x"], notes=["A note."]))
-    assert [line for line in markdown if not line.startswith("| :-")] == [
+    assert [line for line in markdown if not line.startswith("|:-")] == [
         "# A title",
         "",
         "| System | One De→En P | One De→En R | One En→De P | One En→De R |",
@@ -201,12 +195,10 @@ def test_latex_compiles(written, tmp_path):
     assert "Missing character" not in log
 
 
-def test_wide_and_right_to_left_labels(written, tmp_path):
+def test_labels_beyond_latin(written, tmp_path):
     cells = [cell(1.0, label=label, system=label) for label in ("猫の系", "نظام (2)", "abc")]
     written(PrintedTable("T", frame_of(cells), notes=["Missing: \u2068نظام\u2069 De→En."]))
-    _, _, head, rule, *rows, _, _ = (tmp_path / "t.md").read_text(encoding="utf-8").splitlines()
-    assert {cell_len(line) for line in (head, rule, *rows)} == {cell_len(head)}
-    assert rows[1].startswith("| \u2068نظام (2)\u2069 |")
+    assert "\n| \u2068نظام (2)\u2069 | " in (tmp_path / "t.md").read_text(encoding="utf-8")
     latex = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert latex.startswith("% Letters beyond Latin need LuaLaTeX")
     assert "Missing: نظام De" in latex

@@ -35,14 +35,10 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_table(heads: Sequence[str], align: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown whose columns stand below each other; `align` has "l" or "r" for each column."""
-    widths = [cell_len(head) + 2 for head in heads]
-    for row in rows:
-        widths = [*map(max, widths, map(cell_len, row))]
-    rules = ["-" * (width + 1) for width in widths]
-    rules = [f":{rule}" if side == "l" else f"{rule}:" for rule, side in zip(rules, align, strict=True)]
-    first, *others = (f"| {' | '.join(map(pad, row, widths, align))} |" for row in (heads, *rows))
-    return "\n".join([first, f"|{'|'.join(rules)}|", *others])
+    """A table in Markdown; `align` has "l" or "r" for each column."""
+    rule = "|".join({"l": ":--", "r": "--:"}[side] for side in align)
+    first, *others = (f"| {' | '.join(row)} |" for row in (heads, *rows))
+    return "\n".join([first, f"|{rule}|", *others])
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

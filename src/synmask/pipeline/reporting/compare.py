@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.arguments import Lowercase
 from synmask.pipeline.config.base import Language, Measured, Positive
-from synmask.pipeline.display import escape_markdown, isolate, markdown_table, printable
+from synmask.pipeline.display import isolate, text_table
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
 from synmask.pipeline.evaluation.measure import metric_counts
@@ -111,8 +111,7 @@ def compare(
     rows = _rows(scored, label, gain)
     heads = [*rows[-1]]
     cells = [[row.get(head, "") for head in heads] for row in rows]
-    lines = [[escape_markdown(isolate(printable(row[0]))), *row[1:]] for row in cells]
-    print(markdown_table(heads, "l" + "r" * (len(heads) - 1), lines), end="\n\n")
+    print(text_table(heads, cells), end="\n\n")
     notes = [f"{metric}: {signature}" for metric, signature in scored[0].signatures.items()]
     notes += _notes(scored, label, gain)
     print("\n".join(notes))
