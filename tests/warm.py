@@ -1,7 +1,8 @@
 """`snakemake`, `synmask` and `python` without their start: a process that has imported what they import forks one for each call.
 
 Each call is a process of its own, with the caller's words, folder, environment and files. It shares with others the
-modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it.
+modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it;
+a SIGTERM or SIGCONT to the caller reaches it and what it has started.
 """
 
 import contextlib
@@ -27,13 +28,17 @@ LOADED = (
 PROGRAMS = {"snakemake": "snakemake.cli", "synmask": "synmask.__main__"}
 SOCKET = "socket"
 CALLER = """#!{python} -IS
-import json, os, socket, sys
+import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({socket!r})
 call = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
 socket.send_fds(server, [len(call).to_bytes(8)], [0, 1, 2])
 server.sendall(call)
-sys.exit(int(server.makefile().read() or 1))
+answer = server.makefile()
+if group := int(answer.readline() or 0):
+    for number in signal.SIGTERM, signal.SIGCONT:
+        signal.signal(number, lambda number, frame: os.killpg(group, number))
+sys.exit(int(answer.read() or 1))
 """
 
 
@@ -89,12 +94,14 @@ def serve(folder: Path) -> None:
 
 
 def answer(caller: socket.socket) -> None:
-    """Run what is called in a fork of this process, and send its exit code; or kill it when the caller is gone."""
+    """Run what is called in a fork of this process; send its process group, then its exit code; or kill it when the caller is gone."""
     head, files, *_ = socket.recv_fds(caller, 8, 3)
     call = json.loads(caller.makefile("rb").read(int.from_bytes(head)))
     # Its processes end like Python's own, but without taking all modules down, which would take most of their time.
     process = multiprocessing.get_context("fork").Process(target=run, args=(caller, *call, files))
     process.start()
+    with contextlib.suppress(BrokenPipeError):
+        caller.sendall(f"{process.pid}\n".encode())
     if caller in wait([process.sentinel, caller]):
         os.killpg(process.pid, signal.SIGKILL)
     process.join()

@@ -109,7 +109,7 @@ class Project:
     """The project's files in a folder of their own; `config` is what its config.yaml holds: all of the configuration.
 
     `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
-    With `warm_jobs`, jobs on a queue start so, too; but a signal to such a job ends it at once.
+    With `warm_jobs`, jobs on a queue start so, too.
     `loaded` is, once `record` was called, a folder with a file for each `synmask VERB` that ran: its words, and the
     files of the functions that it entered (recorder/sitecustomize.py).
     """

@@ -18,9 +18,9 @@ TEXT = "results/demo/de-en/text/train.de"
 FILE = "slurm.local.yaml"
 REFUSED = "Batch job submission failed: Invalid account or account/partition combination specified"
 # Goes before the real verb: does something first, once.
-FIRST = f"""#!/bin/sh
-if [ ! -e done-once ]; then touch done-once; {{}}; fi
-exec {Path(sys.executable).parent}/synmask "$@"
+FIRST = """#!/bin/sh
+if [ ! -e done-once ]; then touch done-once; {command}; fi
+exec {warm}/synmask "$@"
 """
 
 
@@ -30,7 +30,7 @@ def site(project, **settings):
 
 def first(project, command):
     (project.folder / "bin").mkdir()
-    (project.folder / "bin/synmask").write_text(FIRST.format(command))
+    (project.folder / "bin/synmask").write_text(FIRST.format(command=command, warm=project.warm.folder))
     (project.folder / "bin/synmask").chmod(0o755)
 
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,12 +26,13 @@ echo "$1 ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
 if [ "$1" = decode ] && [ ! -e failed ]; then touch failed; exit 1; fi
 exec {warm}/synmask "$@"
 """
-SLEEPY = f"""#!/bin/sh
+SLEEPY = """#!/bin/sh
 if [ ! -e slept ]; then touch slept; sleep 300; fi
-exec {Path(sys.executable).parent}/synmask "$@"
+exec {warm}/synmask "$@"
 """
-# Goes before the real verbs: the first training stops itself after its first checkpoint, until it is continued or killed.
-GATE = f"""#!{sys.executable}
+# Goes before the verbs: the first training stops itself after its first checkpoint, until it is continued or killed.
+GATE = """#!/bin/sh
+exec {warm}/python/python -c '
 import os, signal
 from pathlib import Path
 from synmask.pipeline import cli
@@ -48,6 +48,7 @@ def save_and_stop(*state):
 
 checkpoints.save_last = save_and_stop
 cli.main()
+' "$@"
 """
 EPOCHS = 3
 CLUSTER = Path(__file__).with_name("cluster.sh")
@@ -69,9 +70,10 @@ def states(project):
 
 
 def program(project, text):
-    """Put a program before the real `synmask`."""
+    """Put a program before the real `synmask`; its jobs start warm."""
+    project.warm_jobs = True
     (project.folder / "bin").mkdir()
-    (project.folder / "bin/synmask").write_text(text)
+    (project.folder / "bin/synmask").write_text(text.format(warm=project.warm.folder))
     (project.folder / "bin/synmask").chmod(0o755)
 
 
@@ -79,8 +81,7 @@ def program(project, text):
 def demo(cluster, new_project):
     """A project whose demo has run on SLURM, with one run, whose first decoding has failed."""
     project = new_project("demo")
-    project.warm_jobs = True
-    program(project, SPY.format(warm=project.warm.folder))
+    program(project, SPY)
     project.config["experiments"]["demo"]["systems"] = ["grammar"]
     project.config["corpora"]["demo"]["resources"]["gpus"] = 2
     project.snakemake(*TABLES, *SLURM)
@@ -259,7 +260,6 @@ def disturbed(demo, cluster, new_project):
 
 def over_time(project):
     """A job that takes longer than it asked for, in its first attempt."""
-    project.warm_jobs = True
     program(project, SLEEPY)
     minutes = ["--set-resources", "text:runtime=60 if attempt > 1 else 1", "--"]
     return finish(project.start(*SLURM, *minutes, "results/demo/de-en/text/train.de", warm=True), project)
