@@ -314,7 +314,16 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["tables"]["nlu-demo"]["systems"].append("st-nmt"), "system 'st-nmt' cannot be a RoBERTa"),
         (lambda v: v["systems"].update(x={"mlm_weight": 0.2}), "--config: systems.x: mlm_weight needs a mask_rate above 0"),
         (lambda v: v["systems"].update({"x; rm -rf ~": {}}), "--config: systems.x; rm -rf ~: use lower-case letters"),
-        (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),
+        *(
+            (lambda v, section=section: v[section].update({"../x": v[section]["demo"]}), f"--config: {section}.../x: use lower-case letters and digits")
+            for section in ("corpora", "experiments")
+        ),
+        (lambda v: v["experiments"]["demo"].update(directions=["de-en; touch a"]), "experiments.demo.directions.0: must be two language codes"),
+        (lambda v: v.update(targets=["x; touch a"]), "targets.0: use lower-case letters"),
+        (lambda v: v["experiments"]["demo"].update(title="a\nb"), "experiments.demo.title: a line break or another character"),
+        (lambda v: v["systems"]["grammar"].update(label="a\x1b[31m"), "systems.grammar.label: a line break or another character"),
+        (lambda v: v.update(data_dir="a\nb"), "data_dir: a line break or another character"),
+        (lambda v: v.update(data_dir="data/{corpus}"), "data_dir: no braces in a path but {language}"),
         (lambda v: v["corpora"]["demo"]["model"].update(heads=3), "corpora.demo.model: embed_dim 128 is not a multiple of heads 3"),
         (lambda v: v["corpora"]["multi30k-small"].update(based_on="multi"), "corpora.multi30k-small.based_on: unknown corpus 'multi'; did you mean 'multi30k'?"),
         (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: 'multi30k' is itself based on 'multi30k-small'; break the circle"),

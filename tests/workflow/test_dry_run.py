@@ -27,26 +27,14 @@ def lines(output):
     return [line for line in output.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda c: c.update(sede=[1]),
-            "config.yaml, line N: sede: unknown key 'sede'; did you mean 'seeds'?",
-        ),
-        (
-            lambda c: c["experiments"]["demo"].update(systems=["gramar"]),
-            "config.yaml, line N: experiments.demo.systems: unknown system 'gramar'; did you mean 'grammar'?",
-        ),
-    ],
-)
-def test_a_faulty_configuration_is_one_line(project, change, message):
-    change(project.config)
+def test_a_faulty_configuration_is_one_line(project):
+    project.config["sede"] = [1]
     done = project.snakemake(check=False)
     assert done.returncode == 1
     profile, line = lines(done.output)  # Snakemake names its profile first
     assert profile.startswith("Using workflow specific profile")
-    assert re.sub(r"line \d+", "line N", line).startswith(message)
+    message = "config.yaml, line N: sede: unknown key 'sede'; did you mean 'seeds'?"
+    assert re.sub(r"line \d+", "line N", line) == message
     assert not (project.folder / "results").exists()
 
 
@@ -68,16 +56,6 @@ def test_overriding_one_key(project, way):
     jobs = project.planned(way, words[way])
     assert len({output for rule, output in jobs if rule == "train"}) == 2
     assert all("seed10/" in output for rule, output in jobs if rule == "train")
-
-
-@pytest.mark.parametrize("way", ["--configfile", "--config"])
-def test_a_duration_with_colons_is_refused(project, way):
-    (project.folder / "mine.yaml").write_text("corpora: {demo: {resources: {runtime: 1:30:00}}}\n")
-    words = {"--configfile": "mine.yaml", "--config": "corpora={demo: {resources: {runtime: 1:30:00}}}"}
-    done = project.snakemake("-n", way, words[way], check=False)
-    place = {"--configfile": "mine.yaml, line 1", "--config": "--config"}[way]
-    message = f"{place}: corpora.demo.resources.runtime: must be a whole number (given: '1:30:00')"
-    assert (done.returncode, lines(done.output)[-1]) == (1, message)
 
 
 def test_a_corpus_of_ones_own_needs_an_entry_only(project):

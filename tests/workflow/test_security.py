@@ -23,21 +23,7 @@ def refused(project, *words):
     return done.output.splitlines()[-1]
 
 
-@pytest.mark.parametrize("kind", ["corpora", "systems", "experiments"])
-def test_a_name_that_is_a_command_is_refused(project, kind):
-    name = "x; touch canary"
-    entries = project.config[kind]
-    entries[name] = entries["demo" if "demo" in entries else "grammar"]
-    assert f": {kind}.{name}: use lower-case letters and digits" in refused(project)
-
-
-def test_a_language_or_target_that_is_a_command_is_refused(project):
-    assert "targets.0: use lower-case letters" in refused(project, "--config", 'targets=["x; touch canary"]')
-    project.config["experiments"]["demo"]["directions"] = ["de-en; touch canary"]
-    assert "directions.0: must be two language codes" in refused(project)
-
-
-@pytest.mark.parametrize("name", ["train", "download", "glue-data", "glue-submission"])
+@pytest.mark.parametrize("name", ["train", "glue-submission"])
 def test_the_name_of_a_rule_is_refused(project, name):
     project.config["experiments"][name] = project.config["experiments"]["demo"]
     assert re.fullmatch(
@@ -45,23 +31,9 @@ def test_the_name_of_a_rule_is_refused(project, name):
     )
 
 
-@pytest.mark.parametrize("target", ["glue-data", "glue-submission", "download"])
-def test_what_is_not_a_table_is_no_target_without_trainings(project, target):
-    output = refused(project, "-n", target, "--config", "partial=true")
-    assert output.startswith(f"{target}: no such target; ")
-
-
-def test_a_target_behind_configfile_is_told_its_place(project):
-    (project.folder / "mine.yaml").write_text("seeds: [1]\n")
-    for target, fault in (("demo", "Is a directory"), ("demo-all", "No such file or directory")):
-        output = refused(project, "-n", "--configfile", "mine.yaml", target)
-        assert output == f"{target}: {fault}; if it is a target, give it before --configfile"
-
-
-def test_a_fault_in_a_file_laid_over_is_reported_for_that_file(project):
-    (project.folder / "mine.yaml").write_text("seeds: [1]\ntraining: {lr: -1}\n")
-    output = refused(project, "--configfile", "mine.yaml", "-n")
-    assert output == "mine.yaml, line 2: training.lr: must be above 0 (given: -1)"
+def test_what_is_not_a_table_is_no_target_without_trainings(project):
+    output = refused(project, "-n", "glue-submission", "--config", "partial=true")
+    assert output.startswith("glue-submission: no such target; ")
 
 
 def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
@@ -69,26 +41,10 @@ def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
     assert refused(project) == "config.yaml, line 2: not YAML (did not find expected ',' or ']')"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (b"training:\n  lr: [1\n", "mine.yaml, line 3: not YAML (did not find expected ',' or ']')"),
-        (b"training:\n  lr: 1\n  lr: 2\n", "mine.yaml, line 3: the key 'lr' is given twice"),
-        (b"a: 1\nb: \xff\n", "mine.yaml, line 2: not UTF-8; convert the file"),
-        (b"a: x\0", "mine.yaml: not YAML (control characters are not allowed)"),
-        (
-            b"training:\n  lr:\t0.1\n",
-            "mine.yaml, line 2: not YAML (found character '\\t' that cannot start any token)",
-        ),
-        (b"- 1\n", "mine.yaml: expected keys and values, found a list"),
-        (b"", "mine.yaml: it is empty; leave it out, or write keys and values into it"),
-        (None, "mine.yaml: No such file or directory"),
-    ],
-)
-def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project, text, line):
+def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project):
     """Snakemake itself reads it before ours does, and says neither file nor line, or shows a traceback."""
-    if text is not None:
-        (project.folder / "mine.yaml").write_bytes(text)
+    (project.folder / "mine.yaml").write_text("training:\n  lr: [1\n")
+    line = "mine.yaml, line 3: not YAML (did not find expected ',' or ']')"
     assert refused(project, "--configfile", "mine.yaml", "-n") == line
 
 
@@ -99,23 +55,6 @@ def test_words_behind_config_that_are_no_key_and_value_are_one_line(project):
         output
         == "--config training.lr=1: not KEY=VALUE; a key within a section is written 'training={\"lr\": 1}'"
     )
-
-
-@pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])
-@pytest.mark.parametrize("kind", ["title", "label", "data_dir"])
-def test_a_line_break_is_refused(project, kind, text):
-    sections = {
-        "title": project.config["experiments"]["demo"],
-        "label": project.config["systems"]["grammar"],
-        "data_dir": project.config,
-    }
-    sections[kind][kind] = text
-    assert "a line break or another character" in refused(project)
-
-
-def test_braces_in_a_path_are_refused(project):
-    project.config["data_dir"] = "data/{corpus}"
-    assert "data_dir: no braces in a path but {language}" in refused(project)
 
 
 def test_paths_of_texts_and_gold_trees_are_words(project):

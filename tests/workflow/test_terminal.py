@@ -375,6 +375,24 @@ def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
     assert run.left() == pytest.approx(300)  # no less than the longest
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("mine.yaml", "seeds: [1]\n", None),
+        ("mine.yaml", "", "mine.yaml: it is empty; leave it out, or write keys and values into it"),
+        ("mine.yaml", "- 1\n", "mine.yaml: expected keys and values, found a list"),
+        ("no.yaml", None, "no.yaml: No such file or directory"),
+        ("src", None, "src: Is a directory; if it is a target, give it before --configfile"),
+        ("demo-all", None, "demo-all: No such file or directory; if it is a target, give it before --configfile"),
+    ],
+)  # fmt: skip
+def test_a_file_behind_configfile_that_cannot_be_read(tmp_path, monkeypatch, name, text, line):
+    monkeypatch.chdir(tmp_path)
+    Path("src").mkdir()
+    Path("mine.yaml").write_text("seeds: [1]\n" if text is None else text)
+    assert terminal.configfile_problem(["-n", "--configfile", "mine.yaml", name]) == line
+
+
 def test_a_note_in_a_log_is_shown_once(tmp_path):
     run, logs = WorkflowRun(), [tmp_path / "one.log", tmp_path / "two.log"]
     logs[0].write_text("{}\nnote: a\n")
