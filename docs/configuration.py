@@ -5,6 +5,7 @@ Both come from the explanations in src/synmask/pipeline/config, by pydantic's JS
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ PAGE, SCHEMA = ROOT / "docs/configuration.md", ROOT / "config/schema.json"
 BLOCK = re.compile(r"(<!-- keys -->\n).*?(<!-- end -->)", re.DOTALL)
 KINDS = {"integer": "whole number", "boolean": "true or false", "string": "text"}
 BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+SEVERAL = 4  # keys that a section has in common with an earlier one are then only named
 
 Shape = dict[str, Any]  # a part of a JSON schema
 
@@ -90,24 +92,28 @@ def value(shape: Shape) -> str:
     return KINDS.get(kind, kind) + (f" ({', '.join(bounds)})" if bounds else "")
 
 
-def table(heading: str, section: Shape) -> str:
-    rows = [f"## {heading}"]
-    rows += [
-        "",
-        *([section["description"], ""] if "description" in section else []),
-        "| key | value | default | |",
-        "|---|---|---|---|",
-    ]
+def table(heading: str, section: Shape, first_at: dict[str, str]) -> str:
+    """A section's keys as rows; several that an earlier section explains are only named."""
+    rows, keys_as_in = {}, defaultdict(list)
     for key, shape in section["properties"].items():
         default = shape.get("default")
         shown = "" if default in (None, {}, []) else f"`{json.dumps(default, ensure_ascii=False)}`"
-        rows.append(f"| `{key}` | {value(shape)} | {shown} | {shape['description']} |")
-    return "\n".join(rows)
+        rows[key] = f"| `{key}` | {value(shape)} | {shown} | {shape['description']} |"
+        keys_as_in[first_at.setdefault(rows[key], heading)].append(key)
+    parts = [f"## {heading}", *([section["description"]] if "description" in section else [])]
+    for place, keys in keys_as_in.items():
+        if place != heading and len(keys) >= SEVERAL:
+            parts.append(f"As in {place.partition(',')[0]}: {', '.join(f'`{key}`' for key in keys)}.")
+            rows = {key: row for key, row in rows.items() if key not in keys}
+    if rows:
+        parts.append("\n".join(["| key | value | default | |", "|---|---|---|---|", *rows.values()]))
+    return "\n\n".join(parts)
 
 
 def page(text: str, whole: Shape) -> str:
     """The page with the tables of all keys."""
-    tables = "\n\n".join(table(*section) for section in sections(whole))
+    first_at: dict[str, str] = {}  # a row → the section where it stands first
+    tables = "\n\n".join(table(*section, first_at) for section in sections(whole))
     return BLOCK.sub(lambda found: f"{found[1]}\n{tables}\n\n{found[2]}", text)
 
 
