@@ -153,9 +153,12 @@ class Project:
         programs = [folder, *([self.warm.folder] if warm else []), Path(sys.executable).parent]
         return environment | {"PATH": ":".join([*map(str, programs), environment["PATH"]])}
 
+    def write_config(self):
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
+
     def start(self, *words, warm=False):
         """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
+        self.write_config()
         return subprocess.Popen(
             ["snakemake", *words],
             cwd=self.folder,
@@ -166,9 +169,9 @@ class Project:
             start_new_session=True,
         )
 
-    def snakemake(self, *words, check=True, warm=True):
+    def snakemake(self, *words, check=True):
         """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
-        return self.ended(self.start(*words, warm=warm), check=check)
+        return self.ended(self.start(*words, warm=True), check=check)
 
     @staticmethod
     def ended(running, *, check=True, hopeless=lambda: None):
@@ -197,9 +200,9 @@ class Project:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def planned(self, *words, warm=True):
-        """The jobs of a dry run: a set of (rule, output files); not `warm` where the project's code has changed."""
-        return self.listed(self.snakemake("-np", *words, warm=warm).output)
+    def planned(self, *words):
+        """The jobs of a dry run: a set of (rule, output files)."""
+        return self.listed(self.snakemake("-np", *words).output)
 
     @staticmethod
     def listed(output):

@@ -345,7 +345,7 @@ def test_a_new_corpus_can_be_planned(project):
     for language in ("fr", "en"):
         lines = "".join(f"{language} {number}\n" for number in range(500))
         (project.folder / f"mine.{language}").write_text(lines)
-    project.snakemake("-n", "demo")  # writes config.yaml
+    project.write_config()
     project.synmask("new-corpus", "talks", "--files", "mine.fr", "mine.en")
     files = [files for _, files in project.planned("talks")]
     assert any("results/tables/talks-scores.md" in each for each in files)

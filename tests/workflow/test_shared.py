@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -63,8 +62,7 @@ class Person:
 @pytest.fixture
 def shared(project):
     """A project that belongs to a group: what is made in a folder of it belongs to the group, too."""
-    project.snakemake("-n")  # writes config.yaml
-    shutil.rmtree(project.folder / ".snakemake")
+    project.write_config()
     for path in [project.folder, *project.folder.rglob("*")]:
         os.chown(path, -1, GROUP, follow_symlinks=False)
         if path.is_dir() and not path.is_symlink():
@@ -118,11 +116,11 @@ def test_another_clones_environment_is_refused(project, tmp_path):
     other = tmp_path / "other/src"
     shutil.copytree(project.folder / "src", other)
     program = "import sys; sys.path.insert(0, sys.argv.pop(1)); from snakemake.cli import main; main()"
-    project.snakemake("-n", "demo")  # writes config.yaml
+    project.write_config()
     environment = project.environment(warm=False) | {"PYTHONPATH": ""}
 
     def dry_run():
-        command = [sys.executable, "-c", program, str(other), "-n", "demo"]
+        command = [project.warm.python, "-c", program, str(other), "-n", "demo"]
         return subprocess.run(
             command, cwd=project.folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -136,7 +134,7 @@ def test_another_clones_environment_is_refused(project, tmp_path):
     # A node's PATH may lead elsewhere: a job's `synmask` compares, too.
     verb = "import sys; sys.path.insert(0, sys.argv.pop(1)); from synmask.pipeline.cli import main; main()"
     environment |= {"SYNMASK_SOURCE": str(project.folder / "src/synmask")}
-    command = [sys.executable, "-c", verb, str(other), "settings"]
+    command = [project.warm.python, "-c", verb, str(other), "settings"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "this synmask would run, and encoder.py differs" in done.stderr
@@ -154,7 +152,7 @@ def test_snakemake_tells_jobs_whose_code_they_must_run(project):
 
 
 def test_a_project_without_room_is_refused_in_one_line(project):
-    project.snakemake("-n", "demo")  # writes config.yaml
+    project.write_config()
     done = subprocess.run(
         [
             "bash",
@@ -173,9 +171,9 @@ def test_a_project_without_room_is_refused_in_one_line(project):
 
 
 def test_another_users_records_are_refused_in_one_line(project):
-    project.snakemake("-n", "demo")  # writes config.yaml
+    project.write_config()
     records = project.folder / ".snakemake/iocache"
-    records.chmod(0o555)
+    records.mkdir(mode=0o555, parents=True)
     limited = ["setpriv", "--bounding-set=-dac_override"] if os.getuid() == 0 else []  # root may write all
     kwargs = {"cwd": project.folder, "env": project.environment(warm=False), "check": False}
     done = subprocess.run(
@@ -192,7 +190,7 @@ def test_another_users_records_are_refused_in_one_line(project):
 def test_a_clone_below_a_folder_with_braces_is_refused_in_one_line(new_project):
     """Snakemake would end with a NameError from the format of a path."""
     project = new_project("a{b}")
-    done = project.snakemake("-n", "demo", check=False, warm=False)
+    done = project.snakemake("-n", "demo", check=False)
     assert done.returncode == 1
     message = f"{project.folder}: Snakemake cannot run below a folder with braces in its name; rename that"
     assert done.output.splitlines()[-1] == message

@@ -62,7 +62,7 @@ def standing_in(project):
 
 def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch):
     """As in containers on shared machines; without any HOME, Snakemake itself stops."""
-    project.snakemake("-n")  # writes config.yaml
+    project.write_config()
     for name in ("USER", "LOGNAME", "LNAME", "USERNAME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/proc/nobody")
@@ -83,7 +83,7 @@ def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch):
     assert (cache / "snakemake").is_dir()
     shutil.rmtree(cache)
     cache.touch()  # neither here
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, **kwargs)
+    done = subprocess.run([project.warm.python, "-c", program], capture_output=True, check=False, **kwargs)
     message = f"{cache}: Not a directory; snakemake keeps its cache there, since home has no place\n"
     assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (1, 2, True), done.stderr
 
@@ -95,11 +95,10 @@ def lines_of(output):
 
 def on_a_terminal(project, *words):
     """Run Snakemake on a terminal of 100 columns, and return its output with the escape codes."""
-    project.snakemake("--list-rules")  # writes config.yaml
+    project.write_config()
     control, terminal_side = pty.openpty()
     fcntl.ioctl(terminal_side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    environment = os.environ | {"PYTHONPATH": str(project.folder / "src"), "TERM": "xterm"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment = project.environment(warm=True) | {"TERM": "xterm"}
     command = ["snakemake", *words]
     running = subprocess.Popen(
         command, cwd=project.folder, env=environment, stdout=terminal_side, stderr=terminal_side
