@@ -85,6 +85,12 @@ def test_a_group_has_what_its_members_have_and_its_tables_once(targets):
     assert len(tables) == len({*tables})
 
 
+def test_a_group_takes_what_targets_takes(targets):
+    """Also the table of one task."""
+    files = targets({"experiments": {"mine": ["demo", "nlu-demo-predicate"]}}).target_files("mine")
+    assert {"results/tables/demo.md", "results/tables/nlu-demo-predicate.md"} <= {*files}
+
+
 def test_partial_targets_are_of_what_a_storage_holds(configure, tmp_path):
     held = ["results/demo/de-en/grammar/seed2/scores.json"]
     config = configure(merge(DEMO, {"partial": True}))

@@ -75,7 +75,7 @@ def _check_corpora(config: Config) -> None:
 
 def _check_group(config: Config, name: str, members: list[str]) -> None:
     path = ("experiments", name)
-    check_known(path, "experiment", {**config.experiments, **config.tables}, *members)
+    check_known(path, "experiment", config.named_targets, *members)
     for member in members:
         nested = isinstance(config.experiments.get(member), list)
         _require(not nested, path, f"{member!r} is a list itself; name its experiments")
