@@ -25,7 +25,6 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.cpu.modules import FastDropout, FastLinear
 from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.detokenise import join_subwords
 from synmask.pipeline.training.operators import FastFairseqDropout, FastMultiheadAttention
 from synmask.pipeline.translation.beam import MAX_HYPOTHESIS_TOKENS, BeamSearch, search_batches
 from synmask.pipeline.translation.inputs import MAX_BATCH_SENTENCES, encode_lines  # isort: split
@@ -35,6 +34,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 import machine
 from synmask.pipeline.cpu.processor import CPU
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.translation.model_file import load_model
 
 # our modules: those of fairseq's own models

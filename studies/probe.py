@@ -20,8 +20,9 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation import attachment
 from synmask.pipeline.files import write_json
 from synmask.pipeline.syntax.parses import Parse, read_tree_pairs
-from synmask.pipeline.syntax.tree import counted_words, word_starts
+from synmask.pipeline.syntax.tree import counted_words
 from synmask.pipeline.syntax.treebank import UNPARSED
+from synmask.pipeline.text.notation import word_starts
 
 REACH = 8  # words; probes do not tell greater distances apart
 MAX_LETTERS = 10  # letters, likewise

@@ -283,7 +283,7 @@ def with_pieces(all_settings, tmp_path_factory):
     from synmask.pipeline.files import write_lines
     from synmask.pipeline.text.tokenise import tokenise
     from synmask.pipeline.training.binarise import read_dictionary
-    from synmask.pipeline.training.spm import write_pieces
+    from synmask.pipeline.training.sentencepiece import write_pieces
     from synmask.pipeline.translation.model_file import save_model
     from synmask.pipeline.translation.task import GuidedTranslation
 

@@ -18,9 +18,9 @@ from synmask.pipeline.syntax.tree import (
     spans_of_forest,
     word_distances,
     word_heads,
-    word_starts,
 )
 from synmask.pipeline.syntax.treebank import Tree, read_trees
+from synmask.pipeline.text.notation import word_starts
 
 few_values = st.integers(0, 4).map(float)  # so that many are equal
 distances_lists = st.lists(few_values, max_size=25)

@@ -14,7 +14,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text import parallel
 from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
-from synmask.pipeline.text.detokenise import join_subwords
+from synmask.pipeline.text.notation import join_subwords
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import pytest
 from synmask.pipeline.config.sections import Corpus, Text
 from synmask.pipeline.corpora.pair import write_text
 from synmask.pipeline.files import read_lines
-from synmask.pipeline.text.detokenise import detokenise, join_subwords
+from synmask.pipeline.text.detokenise import detokenise
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.training.subwords import write_subwords
 
 # Subjects, objects and verbs in the order of the sentence, and what stands between and after words.

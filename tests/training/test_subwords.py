@@ -3,7 +3,7 @@ import pytest
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
-from synmask.pipeline.text.detokenise import join_subwords
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.training import subwords
 from synmask.pipeline.training.binarise import binarise
 from synmask.pipeline.training.subwords import write_subwords

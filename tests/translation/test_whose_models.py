@@ -10,7 +10,7 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.files import read_object, write_json
-from synmask.pipeline.training.spm import _train_model
+from synmask.pipeline.training.sentencepiece import _train_model
 from synmask.pipeline.translation.model_file import load_model
 
 RUN = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": 1}

@@ -29,7 +29,7 @@ STEPS = {
         "tokenise": "text.tokenise:tokenise_file",
         "apply-bpe": "text.bpe:apply_file",
         "subwords": "training.subwords:write_subwords",
-        "sentencepiece": "training.spm:write_pieces",
+        "sentencepiece": "training.sentencepiece:write_pieces",
         "annotate": "syntax.annotations:annotate_file",
         "templates": "training.templates:write_templates",
     },

@@ -18,9 +18,9 @@ from synmask.pipeline.syntax.tree import (
     slots_of,
     spans_of_forest,
     tree_distances,
-    word_starts,
 )
-from synmask.pipeline.syntax.treebank import Tree, join_pieces
+from synmask.pipeline.syntax.treebank import Tree
+from synmask.pipeline.text.notation import to_words, word_starts
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
@@ -99,7 +99,7 @@ class ParsedCorpus:
         tags = [tree.tags() for tree in trees]
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
-        self.words = [join_pieces(parse.tokens) for parse in parses]
+        self.words = [to_words(parse.tokens) for parse in parses]
         self.is_counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
         self.predicted_tags = np.array([tag for parse in parses for tag in parse.tags], dtype=object)

@@ -7,6 +7,7 @@ from transformers import FSMTTokenizer
 
 from synmask.pipeline.export.tokenization_moses import MosesTokenizer
 from synmask.pipeline.languages import BLANK
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.text.spm import SentencePieceSplitter
 
 
@@ -40,7 +41,7 @@ class PiecesTokenizer(MosesTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         symbols = [token[:-4] if token.endswith("</w>") else f"{token}@@" for token in tokens]
-        line = f"{self.splitters[1].spelled(' '.join(symbols))} ".replace("@@ ", "").rstrip(" ")
+        line = join_subwords(self.splitters[1].spelled(" ".join(symbols)))
         if self.tokenisers[1] == "moses":
             return self.moses_detokenize(line.split(), self.tgt_lang)
         return line.replace(" ", "").replace(BLANK, " ").strip() if self.tokenisers[1] == "char" else line

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.parseval import SentenceScore, score_sentence
 from synmask.pipeline.syntax.parses import Parse, pair_up, read_parses
-from synmask.pipeline.syntax.tree import counted_words, spans_of_distances, word_starts
+from synmask.pipeline.syntax.tree import counted_words, spans_of_distances
 from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees
+from synmask.pipeline.text.notation import word_starts
 
 GOLD = "gold"  # the title of the gold tree
 

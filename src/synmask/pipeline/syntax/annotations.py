@@ -16,15 +16,9 @@ from synmask.options import NO_TOKEN
 from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
-from synmask.pipeline.syntax.tree import tree_distances, word_starts
-from synmask.pipeline.syntax.treebank import (
-    UNPARSED,
-    Tree,
-    join_pieces,
-    read_head_lines,
-    read_trees,
-    word_difference,
-)
+from synmask.pipeline.syntax.tree import tree_distances
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_head_lines, read_trees, word_difference
+from synmask.pipeline.text.notation import to_words, word_starts
 
 WITHIN_WORD_DISTANCE = 1  # the distance between sub-words of a word; between words it is at least 2
 END_DISTANCE = 2000  # the distance before </s>: above that of any tree
@@ -178,7 +172,7 @@ def read_parsed_sentences(
         if _END in row:
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
-        words = join_pieces(tokens)
+        words = to_words(tokens)
         if parents and (len(parents) != len(words) or max(parents) > len(words)):
             mismatch = f"heads of {len(parents)} words, up to {max(parents)}, for {len(words)} words"
             raise UserError(f"{where}: {mismatch}; parse the text again")

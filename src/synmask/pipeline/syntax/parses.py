@@ -12,14 +12,8 @@ from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_json, read_lines
-from synmask.pipeline.syntax.treebank import (
-    FAILED,
-    Tree,
-    join_pieces,
-    parse_trees,
-    read_trees,
-    word_difference,
-)
+from synmask.pipeline.syntax.treebank import FAILED, Tree, parse_trees, read_trees, word_difference
+from synmask.pipeline.text.notation import to_words
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ def read_parses(path: Path) -> Iterator[Parse]:
 
 def _parse_fault(parse: Parse) -> str | None:
     """The fault in the distances, heads, heights and parents of a parse; None without one."""
-    words, pieces = len(join_pieces(parse.tokens)), len(parse.tokens)
+    words, pieces = len(to_words(parse.tokens)), len(parse.tokens)
     if len(parse.distances) != max(pieces - 1, 0):
         return f"{len(parse.distances)} distances for {pieces} tokens"
     if parse.heads is not None and len(parse.heads) != words:
@@ -194,7 +188,7 @@ def pair_up(trees: Iterable[Tree], parses: Iterable[Parse], where: str) -> Itera
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             advice = f"more {more} than {fewer} ({line - 1}); give one parse per tree"
             raise UserError(f"{where}: line {line}: {advice}")
-        if not parse.failed and (difference := word_difference(join_pieces(parse.tokens), tree)):
+        if not parse.failed and (difference := word_difference(to_words(parse.tokens), tree)):
             advice = "give both the same sentences, tokenised alike"
             raise UserError(f"{where}: line {line}: {difference} as in the gold tree; {advice}")
         yield tree, parse

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.pipeline.syntax.treebank import FLAT, Tree, escape_brackets, join_pieces
+from synmask.pipeline.syntax.treebank import FLAT, Tree, escape_brackets
 from synmask.pipeline.text.escapes import unescape
+from synmask.pipeline.text.notation import to_words, word_starts
 
 # Tags of what does not count, punctuation and currency signs, and of what does, in the tag sets of Penn and
 # OntoNotes, Penn Chinese, STTS and universal dependencies. "$" is also what is left of "$-LRB-", STTS' "$(".
@@ -115,11 +116,6 @@ def count_ties(slots: np.ndarray) -> int:
     return int(((above >= 0) & (slots[above] == slots[np.isfinite(slots)])).sum())
 
 
-def word_starts(tokens: Sequence[str]) -> list[bool]:
-    """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
-    return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
-
-
 def word_distances(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[float], list[str]]:
     """The distances between the m words of n sub-words, and the words, without Moses' escapes (&apos;).
 
@@ -132,7 +128,7 @@ def word_distances(tokens: Sequence[str], distances: Sequence[float]) -> tuple[l
     """
     starts = word_starts(tokens)
     between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
-    return between, [*map(unescape, join_pieces(tokens))]
+    return between, [*map(unescape, to_words(tokens))]
 
 
 def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:

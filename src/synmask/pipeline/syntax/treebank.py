@@ -94,11 +94,6 @@ class Tree:
         return hash(str(self))
 
 
-def join_pieces(tokens: Sequence[str]) -> list[str]:
-    """Join sub-words to words."""
-    return " ".join(tokens).replace("@@ ", "").split()
-
-
 def is_same_word(word: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
     return word == other or unescape(word).lower() == unescape(other).lower()

@@ -15,8 +15,8 @@ from subword_nmt.learn_bpe import learn_bpe
 from synmask.pipeline.arguments import Threads, Whole
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.text.notation import split_reserved
 from synmask.pipeline.text.parallel import map_lines
-from synmask.pipeline.text.reserved import split_reserved
 
 
 def learn_joint_bpe(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str]]]:

@@ -1,4 +1,4 @@
-"""From sub-words and tokens back to plain text."""
+"""From tokens back to plain text."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,6 @@ from synmask.pipeline.text.moses import ABBREVIATIONS, Detokenizer
 
 SPACE_TO_DROP = regex.compile(rf"(?V1)(?<!{SPACED_CHARACTER}) | (?!{SPACED_CHARACTER})")
 HALF_WIDTH = str.maketrans("｜［］", "|[]")  # what tokenise.FULL_WIDTH replaces
-
-
-def join_subwords(line: str) -> str:
-    """Undo BPE: "un@@ glaub@@ lich" → "unglaublich"."""
-    return (line + " ").replace("@@ ", "").rstrip(" ")
 
 
 def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from synmask.pipeline.languages import BLANK
-from synmask.pipeline.text.reserved import RESERVED_SYMBOL, split_reserved
+from synmask.pipeline.text.notation import RESERVED_SYMBOL, split_reserved
 
 CHARACTERS = "char"  # the tokeniser whose tokens the pieces join again
 
@@ -32,7 +32,7 @@ class SentencePieceSplitter:
 
     A piece inside a word ends in "@@"; "▁" alone after such a piece ends the word. Of characters
     (`tokeniser: char`), the pieces join those of a line, and each piece is a word, with the space after it.
-    A piece that would be misread (text/reserved.py) is split into its characters.
+    A piece that would be misread (text/notation.py) is split into its characters.
 
     Raises:
         ValueError: it is no model.

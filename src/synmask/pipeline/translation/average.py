@@ -18,7 +18,7 @@ from synmask.pipeline.record import check_training, read_run, training_digest
 from synmask.pipeline.run_settings import RunSettings
 from synmask.pipeline.stamps import CheckpointFolder
 from synmask.pipeline.text.bpe import read_frequent
-from synmask.pipeline.text.reserved import RESERVED_SYMBOL
+from synmask.pipeline.text.notation import RESERVED_SYMBOL
 from synmask.pipeline.tokens import ModelText
 from synmask.pipeline.training.checkpoints import (
     average_file,

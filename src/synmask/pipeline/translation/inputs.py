@@ -11,7 +11,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.text.reserved import reserved_fault
+from synmask.pipeline.text.notation import reserved_fault
 from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 

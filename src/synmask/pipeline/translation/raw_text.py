@@ -6,7 +6,8 @@ from pathlib import Path
 
 from synmask.pipeline.config.base import EXTERNAL
 from synmask.pipeline.text import bpe, spm
-from synmask.pipeline.text.detokenise import detokenise, join_subwords
+from synmask.pipeline.text.detokenise import detokenise
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.tokens import ModelText
 

@@ -2,7 +2,7 @@
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.evaluation.bleu import bleu
-from synmask.pipeline.text.detokenise import join_subwords
+from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.translation.beam import BeamSearch, best_hypotheses
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.transformer import GuidedTransformer

@@ -1,10 +1,28 @@
-"""Sub-words that would be misread: as one of fairseq's own symbols, or as the beginning of the next word."""
+"""The notation of sub-words: a piece that does not end its word ends in "@@".
+
+Some would be misread: as one of fairseq's own symbols, or as the beginning of the next word.
+"""
 
 import re
 from collections.abc import Sequence
 
 # Names of the symbols of fairseq's dictionaries, and of the rows that they are filled up with.
 RESERVED_SYMBOL = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
+
+
+def join_subwords(line: str) -> str:
+    """Undo BPE: "un@@ glaub@@ lich" → "unglaublich"."""
+    return (line + " ").replace("@@ ", "").rstrip(" ")
+
+
+def to_words(tokens: Sequence[str]) -> list[str]:
+    """The words of sub-words; a piece without an end is one, too."""
+    return " ".join(tokens).replace("@@ ", "").split()
+
+
+def word_starts(tokens: Sequence[str]) -> list[bool]:
+    """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
+    return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
 
 
 def split_reserved(pieces: list[str]) -> list[str]:

@@ -13,8 +13,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_all_lines, write_lines
 from synmask.pipeline.syntax.tree import word_distances
 from synmask.pipeline.text.bpe import BpeSplitter, apply_file, learn_joint_bpe
-from synmask.pipeline.text.detokenise import join_subwords
-from synmask.pipeline.text.reserved import reserved_fault
+from synmask.pipeline.text.notation import join_subwords, reserved_fault
 from synmask.pipeline.training.binarise import binarise, encode_line
 from synmask.pipeline.translation.inputs import encode_lines
 

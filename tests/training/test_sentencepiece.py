@@ -6,13 +6,13 @@ from sentencepiece import SentencePieceProcessor
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.syntax.treebank import join_pieces
-from synmask.pipeline.text.detokenise import detokenise, join_subwords
+from synmask.pipeline.text.detokenise import detokenise
+from synmask.pipeline.text.notation import join_subwords, to_words
 from synmask.pipeline.text.spm import SentencePieceSplitter, model_in_codes
 from synmask.pipeline.text.tokenise import tokenise
-from synmask.pipeline.training import spm, subwords
+from synmask.pipeline.training import sentencepiece, subwords
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
-from synmask.pipeline.training.spm import write_pieces
+from synmask.pipeline.training.sentencepiece import write_pieces
 
 NOUNS = {"ja": ("猫", "犬", "子供", "先生"), "en": ("cat", "dog", "child", "teacher", "garden")}
 VERBS = {"ja": ("歩く", "見る", "聞く"), "en": ("walks", "sees", "hears")}
@@ -88,7 +88,7 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
 def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_its_pieces(pair):
     write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
     line = splitter(pair, "en")("The xT walks, walks")
-    assert join_pieces(splitter(pair, "en").spelled(line).split()) == ["The", "xT", "walks,", "walks"]
+    assert to_words(splitter(pair, "en").spelled(line).split()) == ["The", "xT", "walks,", "walks"]
     assert all(symbol.endswith("@@") for symbol in splitter(pair, "en")("xqz").split()[:-1])
     ours = splitter(pair, "ja")("猫 は 犬 と 歩 く 。 ▁ 犬")
     assert "@@" not in ours
@@ -96,7 +96,7 @@ def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_
 
 
 def test_an_unknown_piece_s_word_ends_with_it():
-    trained = spm._train_model(RAW["en"], "text", SentencePiece(vocab_size=28))
+    trained = sentencepiece._train_model(RAW["en"], "text", SentencePiece(vocab_size=28))
     assert (
         join_subwords(SentencePieceSplitter(trained, "none").spelled("<unk> ▁ T@@ h@@ e@@ ▁ x@@"))
         == "<unk> The x"
@@ -136,7 +136,7 @@ def test_characters_outside_the_model_are_counted_and_long_sentences_refused(pai
 
 def test_large_text_is_thinned(pair, monkeypatch):
     seen = []
-    monkeypatch.setattr(spm, "_train_model", lambda lines, *_: seen.extend(lines) or b"")
-    monkeypatch.setattr(spm, "MAX_SENTENCES_READ", 50)
-    spm._learn_models({"en": pair / "clean/train.en"}, TOKENISERS, SentencePiece())
+    monkeypatch.setattr(sentencepiece, "_train_model", lambda lines, *_: seen.extend(lines) or b"")
+    monkeypatch.setattr(sentencepiece, "MAX_SENTENCES_READ", 50)
+    sentencepiece._learn_models({"en": pair / "clean/train.en"}, TOKENISERS, SentencePiece())
     assert seen == RAW["en"][::2]

@@ -8,9 +8,8 @@ import pytest
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.guidance import TemplateCut
-from synmask.pipeline.syntax.templates import cut_template, frontier
 from synmask.pipeline.syntax.treebank import Tree, read_trees
-from synmask.pipeline.training.templates import write_templates
+from synmask.pipeline.training.templates import cut_template, frontier, write_templates
 
 RUNNING = "(S (NP (EX There)) (VP (VBP are) (NP (NP (DT some) (NNS people)) (VP (VBG running)))) (. .))"
 CUT = {"ratio": 0.0, "least": 3, "most": 6}
