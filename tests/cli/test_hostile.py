@@ -151,7 +151,6 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("table", "--columns", json.dumps(PARTLESS), "--columns: 0"),
         ("translate", "--threads", "1.5", "--threads"),
         ("apply-bpe", "--codes", "folder", "folder"),
-        ("apply-bpe", "--input", "/dev/zero", "/dev/zero"),
         ("score-run", "--run", "folder", "folder/train.json"),
         ("average", "--run", f"IN/{TUNED}", "train.json: no direction in it"),
         ("nlu-score", "--run", "nowhere", "nowhere/train.json"),

@@ -226,18 +226,6 @@ def test_a_clock_that_stands_still_is_no_division_by_zero(corpus, tmp_path, sett
     assert (tmp_path / "run/history.csv").exists()
 
 
-@pytest.mark.parametrize("name", ["lock", "stamp.json", "last.pt"])
-@pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
-def test_a_pipe_or_a_device_in_place_of_a_file_is_named(corpus, tmp_path, settings, name, special):
-    run = tmp_path / "run"
-    stop_after_an_update(corpus, run, settings)
-    path = run / name if name == "lock" else folder_of(run) / name
-    path.unlink(missing_ok=True)
-    os.mkfifo(path) if special == "pipe" else path.symlink_to(special)
-    with pytest.raises(UserError, match=f"{name}: a pipe or a device, not a file; remove it"):
-        fit(corpus / "bin", run, typed(settings), keep=KEEP)
-
-
 def stop_after_an_update(corpus, run, settings):
     compute = Trainer.forward
     with pytest.MonkeyPatch.context() as patch:

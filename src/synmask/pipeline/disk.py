@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import socket
-import stat
 import sys
 import time
 import zlib
@@ -24,7 +23,6 @@ STDIN = Path("/dev/stdin")
 STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
 BUFFER = 1 << 16  # bytes
 DESCRIPTOR_RETRY_SECONDS = 0.001  # seconds between two tries of a descriptor that does not block
-ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
 @contextmanager
@@ -185,25 +183,6 @@ def whole_folder(output: Path, name: str) -> Iterator[Path]:
                 os.replace(path, place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_regular(path: str | Path) -> None:
-    """Check that a file of our own, if it is there, is no pipe or device, which might be read for ever.
-
-    Raises:
-        UserError: it is one.
-    """
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise UserError(f"{path}: a pipe or a device, not a file; remove it, and run again")
-
-
-def is_endless(path: str | Path) -> bool:
-    """Whether it is a device that can be read for ever: /dev/zero, /dev/random, /dev/urandom."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):  # no such file; no file's name
-        return False
-    return stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in ENDLESS
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from synmask.pipeline.disk import check_regular
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import json_text, read_object
 
@@ -84,7 +83,6 @@ def checkpoint_folders(run: Path) -> list[CheckpointFolder]:
 
 
 def _stamp(path: Path) -> Stamp:
-    check_regular(path)
     try:
         return read_object(path)
     except UserError:  # missing or damaged

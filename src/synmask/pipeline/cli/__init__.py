@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from synmask.__main__ import TRAININGS, stop_at_signals
-from synmask.pipeline.disk import PatientFile, is_endless, naming_read_errors
+from synmask.pipeline.disk import PatientFile, naming_read_errors
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
 from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
@@ -37,7 +37,6 @@ def app(*listed: str) -> App:
             json_list=False,
             json_dict=False,
             show_default=lambda value: str(value) if value else None,
-            validator=_refuse_endless,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -75,13 +74,6 @@ def _summary_of(place: str) -> str:
     functions = (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.FunctionDef))
     text = next(ast.get_docstring(function) for function in functions if function.name == name)
     return " ".join(text.partition("\n\n")[0].split())
-
-
-def _refuse_endless(_: Any, value: Any) -> None:
-    """Refuse endless devices: reading them would fill the memory."""
-    for path in value if isinstance(value, tuple) else (value,):
-        if isinstance(path, Path) and is_endless(path):
-            raise UserError(f"{path}: a device that never ends; give a file")
 
 
 def main(words: Sequence[str] | None = None) -> None:

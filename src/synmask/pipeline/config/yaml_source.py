@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-from synmask.pipeline.disk import is_endless
 from synmask.pipeline.errors import UserError
 
 # Its core schema (§10.3.2), and << of 1.1. PyYAML's own is 1.1's: there 010 is 8, 1:30 is 90, `no` is false.
@@ -59,8 +58,6 @@ def read_yaml(path: str | Path) -> dict:
     Raises:
         UserError: no such file, not UTF-8, not YAML, a key given twice, or not a mapping.
     """
-    if is_endless(path):
-        raise UserError(f"{path}: a device that never ends; give a file")
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
         if "\t" in text:  # Snakemake's reader refuses some tabs that libyaml takes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.pipeline.disk import check_regular, naming_read_errors, naming_write_errors
+from synmask.pipeline.disk import naming_read_errors, naming_write_errors
 from synmask.pipeline.errors import TryAgain, UserError
 
 HEARTBEAT_SECONDS = 20.0  # seconds between two signs of life
@@ -34,7 +34,6 @@ def run_lock(run: Path) -> Iterator[Callable[[], None]]:
     """
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
-    check_regular(path)
     myself = _own_record()
     handle = _acquire(path, myself)
     done = threading.Event()
