@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from snakemake.iocontainers import Wildcards
 
+from synmask.pipeline import runs
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load, merge, project_files, read_all
@@ -172,6 +173,16 @@ def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(
     assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)
     assert mine.trees == ("corenlp" if other.trees == "corenlp" else {})  # how to parse, not a file
     assert mine.heads == {}
+
+
+def test_a_corpus_that_corenlp_parses_takes_no_heads_of_its_base(values):
+    values["corpora"]["mine"] = {"based_on": "demo", "trees": "corenlp"}
+    assert load(values).corpora["mine"].heads == {}
+
+
+def test_a_group_may_have_what_a_target_may(values):
+    values["experiments"]["mine"] = values["targets"] = ["demo", "demo-cost", "glue-rte"]
+    assert runs.parts(load(values), "mine")[1] == ["demo-cost", "glue-rte"]
 
 
 def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
@@ -371,6 +382,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: corpus 'multi30k' has no `trees` of fr; give it some, or leave 'parsing' out"),
         (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: must be 'corenlp' or keys and values"),
         (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
+        (lambda v: v["corpora"]["nc11"].update(heads={"valid": "x.{language}"}), "corpora.nc11: `trees: corenlp` makes `heads`, too; leave them out"),
         (lambda v: v["corpora"]["demo"]["heads"].pop("test"), "experiments.demo-all.systems: system 'pascal' reads heads of a parser; corpus 'demo' has no heads of de, leave it out"),
         (lambda v: v["corpora"]["demo"]["trees"].pop("train"), "experiments.demo-all.systems: system 'st-nmt' reads templates of the target; corpus 'demo' has no trees of en, leave it out"),
         (lambda v: v["corenlp"]["jars"].update({"x:y": "0" * 64}), "corenlp.jars.x:y"),
@@ -378,6 +390,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["experiments"]["demo"].update(systems=["transformer"]), "experiments.demo.tables: no system here induces trees; leave 'parsing' out"),
         (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
         (lambda v: v["experiments"]["paper"].append("sweeps"), "experiments.paper: 'sweeps' is a list itself; name its experiments"),
+        (lambda v: v["experiments"]["paper"].append("glue-wnli"), "experiments.paper: unknown experiment 'glue-wnli'; did you mean 'glue-"),
         (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
         (lambda v: v["resources"].update(nodes=2), "resources: nodes 2: give `gpus`, those of each node"),
         (lambda v: v.update(targets=["dem"]), "targets.0: unknown experiment 'dem'; did you mean 'demo'?"),

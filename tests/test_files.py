@@ -86,7 +86,7 @@ def test_json_is_sorted_and_comes_back(tmp_path):
 
 
 def test_of_several_files_all_are_written_or_none(tmp_path):
-    paths = [tmp_path / name for name in ("a", "b.gz")]
+    paths = [tmp_path / name for name in ("new/folder/a", "new/b.gz")]
 
     def write(fail):
         with all_writing(paths) as (one, two):
@@ -100,7 +100,7 @@ def test_of_several_files_all_are_written_or_none(tmp_path):
     assert not list(tmp_path.iterdir())
     write(fail=False)
     assert [list(read_lines(path)) for path in paths] == [["1"], ["2"]]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len([*(tmp_path / "new").iterdir()]) == 2
 
 
 def test_a_full_disk_leaves_none_of_several_and_names_its_file(tmp_path):

@@ -361,6 +361,9 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
         (None, ["tree", "--model", "a.pt", "--output", "t.xyz", "ja"], "synmask tree: t.xyz: the figure is an SVG; give a name that ends in .svg"),
+        (None, ["tree", "--model", "demo", "--number", "5"], "demo: comes without a validation set; give a sentence"),
+        (None, ["tree", "--model", "demo", "--configfile", "nope.yaml", "ja"], "nope.yaml: No such file"),
+        (None, ["translate", "demo", "--configfile", "nope.yaml"], "nope.yaml: No such file"),
         (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --subwords"),
     ],
 )  # fmt: skip

@@ -35,18 +35,27 @@ def test_any_setting_of_a_training_can_be_swept(setting, tried):
 
 
 @pytest.mark.parametrize(
-    ("system", "setting", "tried", "message"),
+    ("setting", "tried", "added"),
     [
-        ("grammar", "training.dropout", [0.1, 0.2, "1e-1"], "experiments.demo.sweep.values: 0.1 and 1e-1 are the same"),
-        ("grammar", "training.dropout", [0, "0.0"], "0 and 0.0 are the same"),
-        ("grammar", "options.bpe_dim", [64, "64"], "64 and 64 are the same"),
-        ("grammar", "left_pad_source", [True, "true"], "True and true are the same"),
-        ("grammar", "training.dropout", [0.1, 0.1], "experiments.demo.sweep.values: 0.1 is given twice"),
+        ("training.dropout", [0.2, "2e-1"], ["training-dropout-0.2"]),
+        ("training.dropout", [0.2, 0.1], ["training-dropout-0.2"]),  # 0.1 is the corpus' own
+        ("options.layers", [2, 1], ["layers-2"]),
+        ("options.bpe_dim", [48, "48"], ["bpe-dim-48"]),
+        ("training.average", [1, 3], ["training-average-1", "training-average-3"]),  # models of one training
     ],
-)  # fmt: skip
-def test_a_value_written_in_two_ways_is_not_tried_twice(system, setting, tried, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        swept([system], setting, *tried)
+)
+def test_no_settings_are_trained_twice(setting, tried, added):
+    systems = swept(["grammar"], setting, *tried).experiments["demo"].systems
+    assert [*systems] == ["grammar", *(f"grammar-{name}" for name in added)]
+
+
+def test_a_value_counts_as_there_only_if_it_is_there_in_all_directions():
+    over = {"corpora": {"demo": {"training": {"mlm_weight": {"de-en": 0.1, "en-de": 0.2}}}}}
+    sweep = {"setting": "mlm_weight", "values": [0.1]}
+    for directions, added in ((["de-en"], []), (["de-en", "en-de"], ["grammar-mlm-weight-0.1"])):
+        experiment = {"systems": ["grammar"], "directions": directions, "sweep": sweep}
+        config = configure(over | {"experiments": {"demo": experiment}})
+        assert [*config.experiments["demo"].systems] == ["grammar", *added]
 
 
 def test_a_number_of_a_file_is_one_value(tmp_path):

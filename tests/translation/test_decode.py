@@ -217,7 +217,7 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
         distribution=tmp_path / "p",
     )
     assert json.loads((tmp_path / "p").read_text())["sentence"] == 2
-    with pytest.raises(UserError, match="no sentence 99, only 12"):
+    with pytest.raises(UserError, match=r"no sentence 99, only 12; give another \(--sentence"):
         parse(
             model=models / "grammar.pt",
             subwords=source,

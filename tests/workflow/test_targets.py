@@ -326,13 +326,16 @@ def test_names_match_as_a_whole():
         ("nlu-demo cola", "roberta", "unknown task 'cola'; known: acceptability"),
         ("nlu-demo entailment test", "roberta", "unknown part 'test'; known: dev, train"),
         ("nlu-demo entailment dev", "grammar", "system 'grammar' cannot be a RoBERTa"),
+        ("glue rte dev 99", "roberta", "unknown file of sentences '99'; known: 1, dev-1, test-1"),
+        ("demo de en 2147483648", "grammar", "seed 2147483648: must be below 2147483648"),
     ],
 )
 def test_a_file_of_a_run_that_cannot_work_is_refused(jobs, place, run, message):
     """No experiment has it, but a user may ask for it by its name."""
-    names = ("benchmark", "task", "part") if place.startswith("nlu") else ("corpus", "source", "target")
+    nlu = place.startswith(("nlu", "glue"))
+    names = ("benchmark", "task", "part", "number") if nlu else ("corpus", "source", "target", "seed")
     with pytest.raises(UserError, match=re.escape(message)):
-        jobs()(wildcards(**dict(zip(names, place.split(), strict=False)), system=run, seed="1"))
+        jobs()(wildcards(**{"seed": "1", "system": run} | dict(zip(names, place.split(), strict=False))))
 
 
 def test_trees_are_scored_against_gold_trees_only(jobs):

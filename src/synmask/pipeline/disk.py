@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,9 +29,9 @@ DESCRIPTOR_RETRY_SECONDS = 0.001  # seconds between two tries of a descriptor th
 def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Temporary files beside `paths`; at the end, once all bytes are on the disk, they replace `paths`.
 
-    If the block raises, the temporary files are removed and `paths` stay as they were. Temporary files that
-    killed processes of this machine left behind are removed. For a link, its target is written. A device or a
-    pipe is not replaced but written into.
+    If the block raises, the temporary files and the folders made for them are removed, and `paths` stay as
+    they were. Temporary files that killed processes of this machine left behind are removed. For a link, its
+    target is written. A device or a pipe is not replaced but written into.
 
     Raises:
         OSError: it names the path, also if the disk is full.
@@ -41,6 +41,7 @@ def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
         raise UserError(f"{', '.join(map(str, paths))}: one file for two outputs; give each its own")
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     places = {}  # temporary name → path
+    made = {folder for path in paths for folder in path.resolve().parents if not os.path.exists(folder)}
     try:
         with naming_write_errors(*paths):
             for path in paths:
@@ -60,6 +61,9 @@ def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
         for temporary, path in places.items():
             if temporary != path:
                 temporary.unlink(missing_ok=True)
+        for folder in sorted(made, reverse=True):  # each after those in it
+            with suppress(OSError):  # something is in it, or nothing was made
+                folder.rmdir()
 
 
 def _beside(path: Path, host: str) -> Path:

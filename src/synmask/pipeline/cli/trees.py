@@ -21,6 +21,7 @@ from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 if TYPE_CHECKING:
     from synmask.pipeline.syntax.parses import Parse
+    from synmask.pipeline.translation.raw_text import Jars
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
@@ -48,7 +49,7 @@ def tree(
         number: A sentence of the validation set, from 1, with its gold tree.
         system: A system of the configuration; may be repeated.
         seed: The seed of the run.
-        corpus: Default: the corpus of the first experiment.
+        corpus: Default: the corpus of the first experiment, of those in the direction that is given.
         direction: Default: the first direction of the first experiment on the corpus.
         configfile: A file of your own, which overrides config.yaml; may be repeated.
         model: A model file to use instead of a system, or `demo` for the one that is shipped; may be
@@ -64,11 +65,12 @@ def tree(
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
+    jars = tokeniser_jars(configfile)
     models, gold = {_label(path): path for path in model}, None
     if system:
         models, gold = _find_models(configfile, system, seed, corpus, direction)
     if number is None:
-        top, induced = None, _induce_trees(text, models, configfile)
+        top, induced = None, _induce_trees(text, models, jars)
     else:
         parses = _validation_parses(models, configfile if system else None)
         top, induced = numbered(number, gold, parses)
@@ -85,12 +87,11 @@ def tree(
         handle.write(figure(sentence, induced))
 
 
-def _induce_trees(text: str, models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, "Parse"]:
+def _induce_trees(text: str, models: Mapping[str, Path], jars: "Jars") -> dict[str, "Parse"]:
     """Label → the tree that a model induces for raw text."""
     from synmask.pipeline.syntax.parses import Parse
     from synmask.pipeline.translation.parse import parse_text
 
-    jars = tokeniser_jars(configfiles)
     lines = [as_utf8(text)]
     return {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
 
@@ -103,6 +104,8 @@ def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path] |
     """
     parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
     for label, path in parses.items():
+        if models[label] == Path("demo") and not path.with_name("demo").is_file():  # the one that is shipped
+            raise UserError("demo: comes without a validation set; give a sentence, not --number")
         if not path.exists():
             command = (
                 f"synmask parse --model {models[label]} --subwords BPE --output {path} --distribution FILE"

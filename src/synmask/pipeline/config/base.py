@@ -60,7 +60,8 @@ Int = Annotated[int, NUMBER]
 Rate = Annotated[float, Field(ge=0, lt=1), NUMBER]
 Count = Annotated[int, Field(gt=0, lt=2**63), NUMBER]
 Natural = Annotated[int, Field(ge=0), NUMBER]
-Seed = Annotated[int, Field(gt=0, lt=2**31), NUMBER]  # fairseq and NumPy add to it and need 32 bits
+SEED_LIMIT = 2**31  # fairseq and NumPy add to a seed and need 32 bits
+Seed = Annotated[int, Field(gt=0, lt=SEED_LIMIT), NUMBER]
 Weight = Annotated[float, Field(ge=0), NUMBER]
 Beam = Annotated[int, Field(gt=0, le=1000), NUMBER]
 # an exponent

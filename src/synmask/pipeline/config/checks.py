@@ -7,7 +7,7 @@ from itertools import product
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Fault, at, check_known, looks
+from synmask.pipeline.config.base import SEED_LIMIT, Fault, at, check_known, looks
 from synmask.pipeline.config.benchmarks import BASELINES, ROBERTAS
 from synmask.pipeline.config.data_files import DataFiles, module_file
 from synmask.pipeline.config.faults import first_fault
@@ -107,10 +107,13 @@ def check_requested(config: Config, requested: Mapping[str, str | None]) -> None
     """Check the wildcards of a file in results/, which may be of a run that no experiment or table has.
 
     Raises:
-        UserError: there is no such direction, task, part or metric, or such a run cannot work.
+        UserError: there is no such seed, direction, task, part, file of sentences or metric, or such a run
+            cannot work.
     """
     corpus, benchmark, task, system = map(requested.get, ("corpus", "benchmark", "task", "system"))
     try:
+        seed = requested.get("seed") or 1
+        _require(int(seed) < SEED_LIMIT, (), f"seed {seed}: must be below {SEED_LIMIT}")
         if corpus and requested.get("target"):
             direction = f"{requested['source']}-{requested['target']}"
             check_known((), "direction", config.corpora[corpus].possible_directions, direction)
@@ -121,6 +124,11 @@ def check_requested(config: Config, requested: Mapping[str, str | None]) -> None
             check_known((), "task", entry, task)
             parts = {**entry[task].rows, **entry[task].test_rows}
             check_known((), "part", parts, *filter(None, [requested.get("part")]))
+            parses = {
+                prefix for part in parts for prefix in DataFiles(config).task_parses(benchmark, task, part)
+            }
+            numbers = sorted(map(os.path.basename, parses))
+            check_known((), "file of sentences", numbers, *filter(None, [requested.get("number")]))
         if benchmark and system:
             _check_roberta(config, (), system, benchmark)
         if metric := requested.get("metric"):

@@ -108,7 +108,12 @@ def load_project(
 
 
 def tokeniser_jars(configfile: Iterable[Path]) -> Callable[[str], list[Path]]:
-    """A function from tokeniser to the jars it needs; reads the configuration only for some."""
+    """A function from tokeniser to the jars it needs; reads the whole configuration only for some.
+
+    Raises:
+        UserError: one of these files cannot be read.
+    """
+    read_all(configfile)
 
     def jars(tokeniser: str) -> list[Path]:
         if tokeniser not in WITH_JARS:
@@ -183,6 +188,8 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
         }
     elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
         inherited |= {"download": name, "sha256": {}}
+    if entry.get("trees") == "corenlp":  # which makes heads, too
+        inherited.pop("heads", None)
     for key in ("files", "pairs", "trees", "heads"):  # neither the base's files nor their sizes and trees
         if isinstance(inherited.get(key), Mapping):
             inherited[key] = {split: value for split, value in inherited[key].items() if split not in files}

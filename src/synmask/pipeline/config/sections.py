@@ -317,6 +317,8 @@ class Corpus(base.Section):
             raise ValueError("give one of `files` and `format`")
         if (self.format is None) != (not self.archives):
             raise ValueError("`format` and `archives` go together")
+        if self.trees == "corenlp" and self.heads:
+            raise ValueError("`trees: corenlp` makes `heads`, too; leave them out, or name files of both")
         return self
 
     @model_validator(mode="after")

@@ -1,5 +1,6 @@
 """The systems of sweeps, and the rows of tables that name none."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from synmask.pipeline.config.base import Fault, at, merge
@@ -13,13 +14,16 @@ def complete(config: Config) -> None:
     """Add a system for each value of each experiment's `sweep`, and rows to tables that name none.
 
     The systems of a sweep are added to `systems` and to the experiment, with the options of its first system
-    on each corpus, the swept one excepted. A table without `systems` shows those of its experiments.
+    on each corpus, the swept one excepted; none for a value that a system of the experiment has already. A
+    table without `systems` shows those of its experiments.
 
     Raises:
         Fault: the setting cannot have a value, or another system has the name of a swept one.
     """
     for name, entry in config.experiments.items():
-        if not isinstance(entry, Experiment) or not entry.sweep or entry.systems[0] not in config.systems:
+        if not isinstance(entry, Experiment) or not entry.sweep or entry.corpus not in config.corpora:
+            continue
+        if not {*entry.systems} <= config.systems.keys():
             continue
         first = entry.systems[0]
         added = _swept(first, config.systems[first], entry.sweep, ("experiments", name, "sweep"))
@@ -30,12 +34,25 @@ def complete(config: Config) -> None:
             if first in corpus.options:
                 kept = _kept_options(corpus.options[first], entry.sweep)
                 corpus.options.update(dict.fromkeys(added, kept))
-        config.experiments[name] = entry.model_copy(update={"systems": (*entry.systems, *added)})
+        config.experiments[name] = entry.model_copy(update={"systems": _differing(config, entry, added)})
     for name, table in config.tables.items():
         if table.systems is None:
             shown = (config.plain_experiments.get(one) for one in table.experiments)
             rows = dict.fromkeys(system for entry in shown if entry for system in entry.systems)
             config.tables[name] = table.model_copy(update={"systems": tuple(rows)})
+
+
+def _differing(config: Config, entry: Experiment, added: Iterable[str]) -> tuple[str, ...]:
+    """An experiment's systems, and those of these that have other settings on its corpus than all before."""
+    systems: dict[Any, str] = {}  # the settings in all directions → the system
+    for name in (*entry.systems, *added):
+        try:
+            runs = (config.run_settings(entry.corpus, direction, name) for direction in entry.directions)
+            settings: Any = tuple(run.model_dump_json() for run in runs)
+        except ValueError:  # that does not fit: `check` says why
+            settings = name
+        systems.setdefault(settings, name)
+    return tuple(dict.fromkeys((*entry.systems, *systems.values())))
 
 
 def _kept_options(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str, dict[str, Any]]:
@@ -59,7 +76,6 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         fault = f"the guide of the first system, {first!r}, has no options; put one first that has"
         raise Fault((*path, "setting"), fault)
     stem, systems = "-".join([first, *sweep.setting.removeprefix("options.").split(".")]), {}
-    tried: dict[str, Any] = {}  # settings without their name → the value
     for value in sweep.values:
         text, changed = str(value).lower(), {last: value}
         for section in reversed(outer):
@@ -67,10 +83,5 @@ def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, S
         changed["label"] = f"{system.label or first}, {last} {text}"
         whole = merge(system.model_dump(exclude_unset=True), changed)
         with at(*path):
-            swept = validate(System, whole)
-        settings = f"{swept.model_copy(update={'label': None, 'options': {}})!r} {swept.guide_options!r}"
-        if settings in tried:
-            raise Fault((*path, "values"), f"{tried[settings]} and {value} are the same; leave one out")
-        tried[settings] = value
-        systems[f"{stem}-{text}".replace("_", "-")] = swept
+            systems[f"{stem}-{text}".replace("_", "-")] = validate(System, whole)
     return systems

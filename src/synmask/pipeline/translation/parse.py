@@ -187,9 +187,8 @@ def _round(values: torch.Tensor) -> list[float]:
 def _choose_sentence(lines: list[list[str]], sentence: int | None, path: Path) -> int:
     if sentence is not None:
         if sentence > len(lines):
-            raise UserError(
-                f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml"
-            )
+            advice = "give another (--sentence, or `sentence` of the corpus)"
+            raise UserError(f"{path}: no sentence {sentence}, only {len(lines)}; {advice}")
         return sentence - 1
 
     def fits(line: list[str]) -> bool:

@@ -27,7 +27,18 @@ VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dic
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
-REQUESTED = ("corpus", "source", "target", "system", "benchmark", "task", "part", "metric")  # by wildcards
+REQUESTED = (
+    "corpus",
+    "source",
+    "target",
+    "system",
+    "seed",
+    "benchmark",
+    "task",
+    "part",
+    "number",
+    "metric",
+)  # wildcards
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
