@@ -5,7 +5,6 @@ some takes a lock on each; the kernel releases it when the job ends, in whatever
 """
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -23,24 +22,16 @@ POLL_SECONDS = 1.0  # seconds between two looks for free GPUs
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs this process may use: those that CUDA takes from CUDA_VISIBLE_DEVICES, or else all numbers.
+    """The GPUs this process may use: those that CUDA takes from CUDA_VISIBLE_DEVICES, or else all numbers."""
+    existing = _gpu_numbers()
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+        return existing
+    from torch.cuda import (
+        _parse_visible_devices,
+    )  # imported here: it takes a second
 
-    CUDA hides what comes after the first entry that is no GPU, such as -1, and all if one is named twice. It
-    reads the number that an entry begins with; names such as GPU-8932f937 and MIG-… stand among their like.
-    """
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
-        return _gpu_numbers()
-    entries = [entry.strip() for entry in chosen.split(",")]
-    prefix = next((prefix for prefix in ("GPU-", "MIG-") if chosen.startswith(prefix)), None)
-    if prefix:
-        known = takewhile(lambda entry: entry.startswith(prefix), entries)
-    else:
-        existing = _gpu_numbers()
-        numbers = (re.match(r"\+?(\d+)", entry) for entry in entries)
-        known = (str(int(number[1])) for number in takewhile(bool, numbers))
-        known = takewhile(lambda number: not existing or number in existing, known)
-    gpus = [*known]
-    return gpus if len({*gpus}) == len(gpus) else []
+    chosen = map(str, _parse_visible_devices())
+    return [*takewhile(lambda gpu: not existing or gpu in existing or not gpu.isdecimal(), chosen)]
 
 
 def _gpu_numbers() -> list[str]:
@@ -64,9 +55,9 @@ def lease(count: int) -> Iterator[list[str]]:
     Raises:
         UserError: the folder of the locks belongs to another user.
     """
-    gpus = visible_gpus()
+    gpus = visible_gpus() if count else []
     count = min(count, len(gpus))
-    if count < 1:
+    if not count:
         yield []
         return
     with ExitStack() as held:

@@ -16,11 +16,15 @@ from synmask.pipeline.config.schema import Config
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import writing
 from synmask.pipeline.languages import split_direction
+from synmask.pipeline.paths import RUN, fill
 from synmask.pipeline.record import check_part
 from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
+from synmask.pipeline.reporting.tree_page import figure
+from synmask.pipeline.reporting.tree_text import draw
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.tree import count_ties, slots_of
 
 if TYPE_CHECKING:
-    from synmask.pipeline.syntax.parses import Parse
     from synmask.pipeline.translation.raw_text import Jars
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
@@ -56,9 +60,6 @@ def tree(
             repeated.
         output: The figure, .svg.
     """
-    from synmask.pipeline.reporting.tree_page import figure
-    from synmask.pipeline.reporting.tree_text import draw
-
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
     if output and output.suffix.lower() not in ("", ".svg"):
@@ -87,10 +88,9 @@ def tree(
         handle.write(figure(sentence, induced))
 
 
-def _induce_trees(text: str, models: Mapping[str, Path], jars: "Jars") -> dict[str, "Parse"]:
+def _induce_trees(text: str, models: Mapping[str, Path], jars: "Jars") -> dict[str, Parse]:
     """Label → the tree that a model induces for raw text."""
-    from synmask.pipeline.syntax.parses import Parse
-    from synmask.pipeline.translation.parse import parse_text
+    from synmask.pipeline.translation.parse import parse_text  # imported here: torch takes seconds
 
     lines = [as_utf8(text)]
     return {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
@@ -117,10 +117,8 @@ def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path] |
     return parses
 
 
-def _report_ties(induced: Mapping[str, "Parse"]) -> None:
+def _report_ties(induced: Mapping[str, Parse]) -> None:
     """Say on stderr how many splits of each tree only the rule for equal distances decides."""
-    from synmask.pipeline.syntax.tree import count_ties, slots_of
-
     for label, parse in induced.items():
         if tied := count_ties(slots_of([parse.distances])):
             message = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
@@ -146,8 +144,6 @@ def _find_models(
     configfiles: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
-    from synmask.pipeline.paths import RUN, fill
-
     config, _, files = load_project(configfiles)
     path = files[-1]
     corpus, direction = _find_experiment(path, config, corpus, direction)
