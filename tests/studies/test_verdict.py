@@ -161,11 +161,12 @@ def test_every_number_of_the_registered_report(unpacked):
         write_verdict(REGISTERED / f"{claims}.yaml", runs, runs / name)
         assert (REGISTERED / f"{name}.csv").read_text() == (runs / f"{name}.csv").read_text()
     assert (REGISTERED / "runs.csv").read_text() == (runs / "verdict.runs.csv").read_text()
-    script = [sys.executable, REGISTERED / "report.py", runs]
+    script = [sys.executable, REGISTERED / "report.py", runs, runs / "measures.csv"]
     told = subprocess.run(
         script, capture_output=True, check=True, text=True, env=os.environ | {"PYTHONUTF8": "1"}
     )
     assert block(REGISTERED, "report") == told.stdout
+    assert (REGISTERED / "measures.csv").read_text() == (runs / "measures.csv").read_text()
 
 
 def test_packed_runs_say_the_same_and_hold_no_words(runs):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """The tables of the registered report (README.md), from the runs, verdict.csv and secondary.csv.
 
-python studies/multi30k/registered/report.py RUNS
+python studies/multi30k/registered/report.py RUNS MEASURES
 
-RUNS holds the unpacked archive; the CSV files lie beside this file. Prints Markdown.
+RUNS holds the unpacked archive; the CSV files lie beside this file. Prints Markdown, and writes the secondary
+measures, also of each test set, to the CSV file MEASURES.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -143,49 +145,48 @@ def difference(runs: dict[Run, dict[str, Any]], rival: str, read: Score, seeds: 
     return fmean(scores(runs, GRAMMAR, read, seeds)) - fmean(scores(runs, rival, read, seeds))
 
 
-def measures() -> Iterator[tuple[str, str, Score]]:
-    """The secondary measures, and, for comparison, the primary ones."""
-    for metric in ("sacrebleu", "chrf", "perplexity"):
-        yield metric, f"{METRICS[metric]}, all", score(metric)
-        for of_set, name in SETS.items():
-            yield metric, f"{METRICS[metric]}, {name}", score(metric, of_set)
+def measures(runs: dict[Run, dict[str, Any]]) -> pd.DataFrame:
+    """Mean and standard deviation over the seeds, and the grammar's difference with Welch's 95% interval."""
+    rows = []
+    for metric, of_set in product(("sacrebleu", "chrf", "perplexity"), ("", *SETS)):
+        read = score(metric, of_set)
+        for system in SYSTEMS:
+            values = scores(runs, system, read)
+            effect = (
+                compare_seeds(scores(runs, GRAMMAR, read), values)[:3] if system != GRAMMAR else [None] * 3
+            )
+            rows.append([metric, SETS.get(of_set, "all"), system, fmean(values), stdev(values), *effect])
+    names = ["metric", "test_set", "system", "mean", "sd", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def means(runs: dict[Run, dict[str, Any]]) -> str:
-    """Mean ± standard deviation over the seeds."""
+def secondary(measured: pd.DataFrame) -> str:
+    """The measures of all test sentences."""
     lines = []
-    for _, name, read in measures():
-        by_system = [scores(runs, system, read) for system in SYSTEMS]
-        lines.append([name, *(f"{fmean(values):.2f} ± {stdev(values):.2f}" for values in by_system)])
-    return markdown_table(
-        ["Measure", *(f"`{system}`" for system in SYSTEMS)], "l" + "r" * len(SYSTEMS), lines
-    )
+    for metric, rows in measured[measured["test_set"] == "all"].groupby("metric", sort=False):
+        systems = [*rows.itertuples()]
+        lines.append([METRICS[metric], *(f"{system.mean:.2f} ± {system.sd:.2f}" for system in systems)])
+        effects = (interval(metric, system.difference, system.low, system.high) for system in systems[:-1])
+        lines.append(["`grammar` minus it", *effects, ""])
+    heads = ["Measure", *(f"`{system}`" for system in SYSTEMS)]
+    return markdown_table(heads, "l" + "r" * len(SYSTEMS), lines)
 
 
-def differences(runs: dict[Run, dict[str, Any]]) -> str:
-    """The grammar's differences with Welch's 95% intervals."""
-    lines = []
-    for metric, name, read in measures():
-        effects = [compare_seeds(scores(runs, GRAMMAR, read), scores(runs, rival, read)) for rival in RIVALS]
-        lines.append([name, *(interval(metric, *effect[:3]) for effect in effects)])
-    heads = ["`grammar` minus", *(f"`{rival}`" for rival in RIVALS)]
-    return markdown_table(heads, "l" + "r" * len(RIVALS), lines)
-
-
-def report(folder: Path) -> str:
-    runs, primary, secondary = read_runs(folder), contrasts("verdict.csv"), contrasts("secondary.csv")
+def report(folder: Path, measures_csv: Path) -> str:
+    runs, primary = read_runs(folder), contrasts("verdict.csv")
+    measured = measures(runs)
+    measured.to_csv(measures_csv, index=False, lineterminator="\n")
     parts = {
         "### The four primary contrasts": tested(primary),
         "### Seeds that the open contrasts would need": needed(primary),
         "### By kind of machine, without a test": by_machine(runs),
-        "### Secondary: trees": tested(secondary),
-        "### Secondary: means and standard deviations over the seeds": means(runs),
-        "### Secondary: differences with their 95% intervals, without a test": differences(runs),
+        "### Secondary: trees": tested(contrasts("secondary.csv")),
+        "### Secondary: means, and differences with their 95% intervals, without a test": secondary(measured),
     }
     return "\n".join(f"{head}\n\n{table}\n" for head, table in parts.items() if table)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} RUNS")
-    print(report(Path(sys.argv[1])), end="")
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} RUNS MEASURES")
+    print(report(*map(Path, sys.argv[1:])), end="")
