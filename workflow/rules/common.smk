@@ -124,7 +124,7 @@ def gold(wildcards):
     return job(wildcards).gold()
 
 
+@exit_on_user_error()
 def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
-    with exit_on_user_error():
-        return TARGETS.submissions(table)
+    return TARGETS.submissions(table)

@@ -25,11 +25,7 @@ rule prepare:
     input:
         archives=lambda w: JOBS.data.corpus_sources(w.corpus),
     output:
-        each(
-            CORPUS / "raw/{first}-{second}/{split}.{side}",
-            split=SPLITS,
-            side=("{first}", "{second}"),
-        ),
+        each(CORPUS / "raw/{first}-{second}/{split}.{side}", split=SPLITS, side=("{first}", "{second}")),
     log:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:

@@ -1,13 +1,7 @@
 # Clean training pairs → sub-words (a joint BPE, or sentencepiece), fairseq's binary data; parses → sub-words' annotations.
 
 BINARY = [
-    *expand(
-        "{split}.{pair}.{side}.{kind}",
-        split=TRAINING_SPLITS,
-        pair="{source}-{target}",
-        side=SIDES,
-        kind=("bin", "idx"),
-    ),
+    *each("{split}.{source}-{target}.{side}.{kind}", split=TRAINING_SPLITS, side=SIDES, kind=("bin", "idx")),
     *each("dict.{side}.txt", side=SIDES),
 ]
 WITH_PIECES = CONFIG.entries_with("corpora", "sentencepiece")

@@ -38,9 +38,7 @@ rule pretraining_text:
         mem_mb=by_attempt(4000),
     params:
         code=code("pretraining-text"),
-        inputs_checksum=lambda w: job(w).inputs_checksum(
-            job(w).pretraining.text["train"], job(w).pretraining.text["valid"]
-        ),
+        inputs_checksum=lambda w: job(w).inputs_checksum(*map(job(w).pretraining.text.get, TRAINING_SPLITS)),
         merges=lambda w: job(w).pretraining.merges,
         weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),
         text=lambda wildcards, output: os.path.dirname(output.text[0]),
