@@ -78,7 +78,7 @@ class Parse:
             self.command += [f"--{option}", str(folder / file)]
 
     def run(self, memory=1700):
-        """What it says."""
+        """Its messages."""
         command = [*self.command, "--memory", str(memory)]
         return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False).stderr
 
