@@ -3,9 +3,9 @@
 import torch
 
 
-def busy(rank, turn):
-    for _ in range(100):
-        torch.distributed.all_reduce(torch.ones(100_000), async_op=True)
+def busy(rank):
+    for _ in range(300):
+        torch.distributed.all_reduce(torch.ones(1_000_000), async_op=True)
 
 
 def failing(rank, error):
