@@ -5,14 +5,14 @@ import signal
 import sys
 
 # Verbs that signals stop where they can go on; named here, since a signal may come while others are imported.
-TRAININGS = ("train", "pretrain", "continue-pretraining", "finetune")
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)
-TEMPORARY = 75  # the exit code of a training that was stopped; `errors.TryAgain` has it, too
+TRAINING_VERBS = ("train", "pretrain", "continue-pretraining", "finetune")
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)  # the last: CPU time is up
+TEMPORARY = 75  # exit code of `errors.TryAgain`, as of a stopped training: EX_TEMPFAIL in sysexits.h
 
 
 def main() -> None:
     """Run a verb of the pipeline (`synmask.pipeline.cli`)."""
-    stop_at_signals(training := sys.argv[1:2] and sys.argv[1] in TRAININGS)
+    stop_at_signals(training := sys.argv[1:2] and sys.argv[1] in TRAINING_VERBS)
     # before torch is loaded: else each of several workers warns that it has found no unused parameter
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from synmask.pipeline import missing

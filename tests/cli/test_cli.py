@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.__main__ import TRAININGS
+from synmask.__main__ import TRAINING_VERBS
 from synmask.pipeline.cli import app, main
 from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config.loading import load, project_files, read_all
@@ -58,7 +58,7 @@ def test_people_and_the_workflow_have_a_list_of_verbs_each_with_a_sentence(word,
 
 
 def test_signals_stop_all_trainings_where_they_can_go_on():
-    assert set(TRAININGS) == STEPS["Training"].keys()
+    assert set(TRAINING_VERBS) == STEPS["Training"].keys()
 
 
 def test_a_list_of_verbs_imports_none_of_them():

@@ -45,7 +45,7 @@ def layer_of(d, heads, ffn):
 @pytest.mark.parametrize("n", [1, 21])
 @torch.inference_mode()
 def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
-    if precision == "bf16" and (not CPU.pairs or lanes == 8):
+    if precision == "bf16" and (not CPU.bf16_pairs or lanes == 8):
         pytest.skip("without AVX-512's bf16")
     torch.manual_seed(1)
     layer, products = layer_of(d, heads, ffn), Products(precision)
@@ -67,7 +67,7 @@ def test_layer(lanes, precision, d, heads, ffn, sentences, width, n):
         paths = paths.take(on, parents)
 
 
-@pytest.mark.skipif(not CPU.pairs, reason="a processor without AVX-512's bf16")
+@pytest.mark.skipif(not CPU.bf16_pairs, reason="a processor without AVX-512's bf16")
 @torch.inference_mode()
 def test_bf16_rounds_inputs_and_weights_alone():
     torch.manual_seed(1)
@@ -106,7 +106,7 @@ def test_best(sentences, width, vocabulary, bias):
 def test_what_is_not_fused(monkeypatch, lanes):
     layer, memory = layer_of(32, 2, 40), torch.randn(3, 2, 64)
     assert fused.can_fuse(Products(), layer, memory)
-    assert fused.can_fuse(Products("bf16"), layer, memory) == (CPU.pairs and lanes == 16)
+    assert fused.can_fuse(Products("bf16"), layer, memory) == (CPU.bf16_pairs and lanes == 16)
     assert not fused.can_fuse(Products(), layer, memory.double())
     assert not fused.can_fuse(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
     assert not fused.can_fuse(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel

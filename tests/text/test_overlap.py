@@ -5,9 +5,9 @@ from synmask.pipeline.text.overlap import Overlap
 def overlap_of(train, **held):
     overlap = Overlap()
     for split, pairs in held.items():
-        overlap.hold(split, pairs)
+        overlap.add(split, pairs)
     for pair in train:
-        overlap.passing(*pair)
+        overlap.add_training_pair(*pair)
     languages.print_note.cache_clear()
     overlap.note("mine de-en")
     return overlap.counts()

@@ -24,7 +24,6 @@ from small_models import SETTINGS, fit, folder_of, model_text, typed
 from synmask.__main__ import SIGNALS, TEMPORARY
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.training import checkpoints, loop, torch_files
-from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.training.trainer import Trainer
 from synmask.pipeline.translation.average import average
 from synmask.pipeline.translation.model_file import save_model
@@ -144,7 +143,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
 
 
-@pytest.mark.parametrize("what", Stop.SIGNALS)
+@pytest.mark.parametrize("what", SIGNALS)
 def test_a_signal_saves_and_exits_with_75(
     corpus, tmp_path, all_settings, undisturbed, attempt, what, record_property
 ):
@@ -152,7 +151,7 @@ def test_a_signal_saves_and_exits_with_75(
     never = words(corpus, run, settings, minutes=1e9)
     for number in (2, 2, 3):
         code, output = attempt(never, {"kind": "update", "number": number, "what": what})
-        assert code == TryAgain.EXIT_CODE, output
+        assert code == TEMPORARY, output
         assert "stopped by a signal, and saved; the same command resumes it" in output.splitlines()[-1]
     code, output = attempt(never)
     assert code == 0
@@ -174,7 +173,7 @@ def test_no_thread_is_left_that_prepares_batches(corpus, tmp_path, settings, mon
     assert threading.enumerate() == before
 
 
-@pytest.mark.parametrize("number", Stop.SIGNALS)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_before_a_training_listens(number):
     early = (
         "import os, synmask.pipeline.cli as cli\n"
@@ -183,7 +182,7 @@ def test_a_signal_before_a_training_listens(number):
         "cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", early, "train"], stderr=subprocess.PIPE, text=True)
-    assert done.returncode == TryAgain.EXIT_CODE
+    assert done.returncode == TEMPORARY
     assert "stopped by a signal before its first update" in done.stderr
 
 
@@ -202,10 +201,7 @@ if sys.argv[1:] and sys.argv[0] != "-c":
 @pytest.mark.parametrize(
     ("verb", "number", "code", "line"),
     [
-        *(
-            ("train", number, TryAgain.EXIT_CODE, "synmask train: stopped by a signal")
-            for number in Stop.SIGNALS
-        ),
+        *(("train", number, TEMPORARY, "synmask train: stopped by a signal") for number in SIGNALS),
         ("tokenise", signal.SIGINT, -signal.SIGINT, ""),
     ],
 )
@@ -239,11 +235,7 @@ def stop_after_an_update(corpus, run, settings):
             fit(corpus / "bin", run, typed(settings), keep=KEEP)
 
 
-def test_the_entry_has_the_signals_and_exit_code_of_trainings():
-    assert (SIGNALS, TEMPORARY) == (Stop.SIGNALS, TryAgain.EXIT_CODE)
-
-
-@pytest.mark.parametrize("number", Stop.SIGNALS)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_after_a_training_changes_nothing(number):
     late = (
         "import atexit, os, sys, synmask.__main__ as entry, synmask.pipeline.cli as cli\n"
@@ -292,7 +284,7 @@ def test_two_workers_stop_at_the_same_update(warm, corpus, tmp_path, settings, b
         wait_for(" done  loss", log, process)
         (os.killpg if whom == "all" else os.kill)(process.pid, signal.SIGTERM)
         process.join()
-        assert process.exitcode == TryAgain.EXIT_CODE, log.read_text()
+        assert process.exitcode == TEMPORARY, log.read_text()
     process, log = begin(words(corpus, one, settings, minutes=1e9, processes=2))
     wait_for("resuming after update", log, process)
     os.kill(workers_of(process)[-1], signal.SIGKILL)
@@ -324,7 +316,7 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
     run, alone = tmp_path / "run", tmp_path / "alone"
     fit(corpus / "bin", alone, typed(settings), keep=KEEP)
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
-    assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
+    assert attempt(words(corpus, run, settings), stop)[0] == TEMPORARY
     state = torch.load(folder_of(run) / "last.pt", weights_only=True)
     assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
     assert attempt(words(corpus, run, settings, processes=2))[0] == 0
@@ -339,7 +331,7 @@ def first_stopped(corpus, tmp_path_factory, all_settings, attempt):
     """A run with whole last.pt (after update 8) and previous.pt (after update 7)."""
     run = tmp_path_factory.mktemp("stopped") / "run"
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
-    assert attempt(words(corpus, run, all_settings["grammar"]), stop)[0] == TryAgain.EXIT_CODE
+    assert attempt(words(corpus, run, all_settings["grammar"]), stop)[0] == TEMPORARY
     return run
 
 
@@ -506,7 +498,7 @@ def test_a_finished_training_is_trained_again_if_asked(
     assert "all 3 epochs are done; to train again, give --again 1" in output
     assert "epoch 1/3" not in output
     stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
-    assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TryAgain.EXIT_CODE
+    assert attempt([*words(corpus, run, settings), "--again", "1"], stop)[0] == TEMPORARY
     assert torch_files.load_checkpoint(first / "finished.pt")
     fit(corpus / "bin", run, typed(settings), keep=KEEP, again=1)
     output = capfd.readouterr().err
@@ -603,7 +595,7 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings, beg
     first, log = begin(words(corpus, run, settings), SLURM_JOB_ID="4711")
     wait_for("epoch 1/1000 done", log, first)
     code, output = attempt(words(corpus, run, settings), log=tmp_path / "second.log")
-    assert code == TryAgain.EXIT_CODE
+    assert code == TEMPORARY
     assert f"SLURM job 4711, process {first.pid} on " in output
     assert "or end it: scancel 4711" in output
     assert output.count("\n") == 1

@@ -63,7 +63,7 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
         split = [*read_lines(pair / f"bpe/test.{language}")]
         for line, pieces in zip(raw, split, strict=False):
             assert [ours.symbols.get(symbol, symbol.removesuffix("@@")) for symbol in pieces.split()] == theirs.encode(line, out_type=str)  # fmt: skip
-        spelled = [*map(ours.spelled, split)]
+        spelled = [*map(ours.as_bpe, split)]
         assert [len(line.split()) for line in spelled] == [len(line.split()) for line in split]
         back = detokenise(map(join_subwords, spelled), language, TOKENISERS[language])
         expected = [
@@ -88,7 +88,7 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
 def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_its_pieces(pair):
     write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
     line = splitter(pair, "en")("The xT walks, walks")
-    assert to_words(splitter(pair, "en").spelled(line).split()) == ["The", "xT", "walks,", "walks"]
+    assert to_words(splitter(pair, "en").as_bpe(line).split()) == ["The", "xT", "walks,", "walks"]
     assert all(symbol.endswith("@@") for symbol in splitter(pair, "en")("xqz").split()[:-1])
     ours = splitter(pair, "ja")("猫 は 犬 と 歩 く 。 ▁ 犬")
     assert "@@" not in ours
@@ -98,7 +98,7 @@ def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_
 def test_an_unknown_piece_s_word_ends_with_it():
     trained = sentencepiece._train_model(RAW["en"], "text", SentencePiece(vocab_size=28))
     assert (
-        join_subwords(SentencePieceSplitter(trained, "none").spelled("<unk> ▁ T@@ h@@ e@@ ▁ x@@"))
+        join_subwords(SentencePieceSplitter(trained, "none").as_bpe("<unk> ▁ T@@ h@@ e@@ ▁ x@@"))
         == "<unk> The x"
     )
 

@@ -124,7 +124,7 @@ def test_an_ensemble(implementation, built, monkeypatch):
 @pytest.mark.parametrize("guide", ["none", "grammar", "structformer", "lpsi"])
 def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, monkeypatch, guide):
     monkeypatch.setattr(beam, "MAX_HYPOTHESIS_TOKENS", 30)
-    monkeypatch.setattr(beam, "PAIRS", True)
+    monkeypatch.setattr(beam, "BF16_PAIRS", True)
     model, task = built(guide)
     batch = batch_of(task, LINES)
     found = [
@@ -137,7 +137,7 @@ def test_bf16_finds_hypotheses_that_are_nearly_as_good(implementation, built, mo
 
 
 def test_without_instructions_for_bf16_the_search_is_in_fp32_and_says_so(built, monkeypatch, capsys):
-    monkeypatch.setattr(beam, "PAIRS", False)
+    monkeypatch.setattr(beam, "BF16_PAIRS", False)
     beam._note_fp32_is_faster.cache_clear()
     model, task = built("none")
     for _ in range(2):

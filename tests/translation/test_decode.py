@@ -58,7 +58,7 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
             super().__init__(*words)
             precisions.append(self.products.rounded)
 
-    monkeypatch.setattr(beam, "PAIRS", True)
+    monkeypatch.setattr(beam, "BF16_PAIRS", True)
     monkeypatch.setattr("synmask.pipeline.translation.decode.BeamSearch", Watched)
     monkeypatch.setattr("synmask.pipeline.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
@@ -79,7 +79,7 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
         made.add((layers, exact))
         return product(self, x, *layers, exact=exact, **kwargs)
 
-    monkeypatch.setattr(beam, "PAIRS", True)
+    monkeypatch.setattr(beam, "BF16_PAIRS", True)
     monkeypatch.setattr(Products, "__call__", watched)
     model, task, *_ = load_model(models / "plain.pt")
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))

@@ -53,7 +53,7 @@ def test_every_part_runs_on_a_cpu_in_a_small_form(built, tmp_path):
     assert (found[PARTS[4]]["sacrebleu"] >= 0).all()
     searches = found[PARTS[5]]
     ours, exported = ["fairseq"], ["CTranslate2", "CTranslate2, int8"]
-    if CPU.pairs:
+    if CPU.bf16_pairs:
         ours.append("ours, bf16")
     assert [*searches["rival"]] == [*ours, *exported, *ours]
     exact = searches[searches["rival"] == "fairseq"]

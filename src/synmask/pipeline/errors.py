@@ -47,10 +47,8 @@ def without_passwords(text: str) -> str:
 class TryAgain(UserError):
     """A temporary fault, such as a training that was stopped; the same command works later.
 
-    The command line exits with `EXIT_CODE`, which `sysexits.h` calls EX_TEMPFAIL.
+    The command line exits with `__main__.TEMPORARY`.
     """
-
-    EXIT_CODE = 75
 
 
 @contextmanager

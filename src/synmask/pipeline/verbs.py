@@ -33,7 +33,7 @@ STEPS = {
         "annotate": "syntax.annotations:annotate_file",
         "templates": "training.templates:write_templates",
     },
-    "Training": {  # `TRAININGS` of __main__
+    "Training": {  # `TRAINING_VERBS` of __main__
         "train": "translation.train:train",
         "pretrain": "roberta.pretrain:pretrain",
         "continue-pretraining": "roberta.continued:continue_pretraining",

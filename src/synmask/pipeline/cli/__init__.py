@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
-from synmask.__main__ import TRAININGS, stop_at_signals
+from synmask.__main__ import TEMPORARY, TRAINING_VERBS, stop_at_signals
 from synmask.pipeline.disk import PatientFile, naming_read_errors
 from synmask.pipeline.errors import TryAgain, UserError, machine_fault
 from synmask.pipeline.provenance import check_code
@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> None:
     output = _prepare_streams()
     if "" in words:
         _exit_with(words, "an argument is empty; give each option its value, or leave it out", 2)
-    if words and words[0] in TRAININGS:
+    if words and words[0] in TRAINING_VERBS:
         stop_at_signals(training=True)
     elif signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # since the start
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -104,7 +104,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except CycloptsError as error:
         _exit_with(words, _usage_error(error), 2)
     except UserError as error:
-        _exit_with(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
+        _exit_with(words, error, TEMPORARY if isinstance(error, TryAgain) else 1)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not interrupt this line
         _exit_with(words, "interrupted", 128 + signal.SIGINT)

@@ -95,13 +95,13 @@ def write_text(
         outcomes: Counter[str] = Counter()
         overlap = Overlap()
         for split in SPLITS[1:]:
-            overlap.hold(split, tokens(split))
+            overlap.add(split, tokens(split))
         per_word = [*map(characters_per_word, languages, map(settings.tokeniser_of, languages))]
         kept = [*files("clean", "train"), root / f"clean/kept.{source}-{target}"]
         with all_writing(kept) as handles:
             for number, *pair in clean(tokens("train"), settings, outcomes, per_word):
                 _write_lines(handles, [*pair, number])
-                overlap.passing(*pair)
+                overlap.add_training_pair(*pair)
         check_dropped(name, outcomes)
         overlap.note(f"{name} {source}-{target}")
         write_json(root / "pairs.json", {"pairs": sizes, "train": outcomes, "overlap": overlap.counts()})

@@ -30,7 +30,7 @@ class Operators:
         distribution: P_D.
         continuations: attention of beam search, and its choice of continuations.
         lanes: the number of values that a decoder layer in C++ adds side by side; 0: no such layer.
-        pairs: whether decoding may multiply pairs of bf16. With AMX, that was slower than float32.
+        bf16_pairs: whether decoding may multiply pairs of bf16. With AMX, that was slower than float32.
     """
 
     capability: Capability
@@ -40,14 +40,14 @@ class Operators:
     distribution: Literal["C++", "PyTorch"] = "C++"
     continuations: Literal["C++", "PyTorch"] = "C++"
     lanes: Literal[0, 8, 16] = 0
-    pairs: bool = False
+    bf16_pairs: bool = False
 
 
 CHOICES = {
     choice.capability: choice
     for choice in (
         Operators("AMX", convolution="oneDNN", lanes=16),
-        Operators("AVX-512 with bf16", "oneDNN", "oneDNN", lanes=16, pairs=True),
+        Operators("AVX-512 with bf16", "oneDNN", "oneDNN", lanes=16, bf16_pairs=True),
         Operators("AVX-512", "oneDNN", "oneDNN", lanes=16),
         Operators("AVX2", lanes=8),
         Operators("none of AVX2 and AVX-512"),

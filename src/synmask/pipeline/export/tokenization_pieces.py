@@ -41,7 +41,7 @@ class PiecesTokenizer(MosesTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         symbols = [token[:-4] if token.endswith("</w>") else f"{token}@@" for token in tokens]
-        line = join_subwords(self.splitters[1].spelled(" ".join(symbols)))
+        line = join_subwords(self.splitters[1].as_bpe(" ".join(symbols)))
         if self.tokenisers[1] == "moses":
             return self.moses_detokenize(line.split(), self.tgt_lang)
         return line.replace(" ", "").replace(BLANK, " ").strip() if self.tokenisers[1] == "char" else line

@@ -11,7 +11,6 @@ from fairseq import utils
 
 from synmask.pipeline.arguments import Json, Switch, TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import best_constant, score
 from synmask.pipeline.record import RunRecord, model_identity
 from synmask.pipeline.roberta.examples import read_encoded
@@ -60,12 +59,6 @@ class FinetuningStage(SentenceStage):
     @property
     def reads_syntax(self) -> bool:
         return bool(self.settings.system.options_class.reads)
-
-    def check(self) -> dict[str, int]:
-        for part in self.parts if not TASKS[self.task].labels else ():
-            if (read_encoded(part).targets > 1).any():
-                raise UserError(f"{part}: scores above 1, of an older version; encode the task again")
-        return super().check()
 
     def model(self) -> GuidedRoberta:
         return build_model(self.settings, load_weights(self.weights))

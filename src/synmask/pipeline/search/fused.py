@@ -18,7 +18,7 @@ def can_fuse(products: Products, layer: Any, memory: Tensor) -> bool:
     """Whether the operators were built and support a layer; memory: as for `FusedLayer`."""
     d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % MULTIPLE == 0
-    multiplied = products.rounded is None or (CPU.pairs and extension.LANES == 16)
+    multiplied = products.rounded is None or (CPU.bf16_pairs and extension.LANES == 16)
     return extension.LANES > 0 and extension.is_supported(memory) and multiplied and fits
 
 

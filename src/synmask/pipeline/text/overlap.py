@@ -19,12 +19,12 @@ class Overlap:
         self._wanted: set[Pair] = set()
         self._trained: set[Pair] = set()
 
-    def hold(self, split: str, pairs: Iterable[Pair]) -> None:
+    def add(self, split: str, pairs: Iterable[Pair]) -> None:
         """Add a set; those before it are earlier ones."""
         self._held[split] = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
         self._wanted.update(self._held[split])
 
-    def passing(self, source: str, target: str) -> None:
+    def add_training_pair(self, source: str, target: str) -> None:
         """See a pair of the training set; its tokens are separated by single spaces."""
         if (source, target) in self._wanted:
             self._trained.add((source, target))

@@ -72,7 +72,7 @@ class SentencePieceSplitter:
         )
         return " ".join(filter(None, words))
 
-    def spelled(self, line: str) -> str:
+    def as_bpe(self, line: str) -> str:
         """As many sub-words, in which the last one of a word stands for its "▁" and its bytes.
 
         "xyz@@ ▁" → "@@ xyz", and "<0xC3>@@ <0xA9>@@ ▁" → "@@ @@ é": undoing BPE gives the words.
@@ -84,15 +84,15 @@ class SentencePieceSplitter:
         for symbol in line.split(" "):
             word.append(symbol)
             if not symbol.endswith("@@"):
-                symbols += self._spelled(word)
+                symbols += self._word_as_bpe(word)
                 word = []
-        symbols += self._spelled(word) if word else []  # unfinished
+        symbols += self._word_as_bpe(word) if word else []  # unfinished
         last = symbols[-1].removesuffix(BLANK)
         if self.joins and last and not last.endswith("@@"):
             symbols[-1] = last
         return " ".join(symbols)
 
-    def _spelled(self, word: list[str]) -> list[str]:
+    def _word_as_bpe(self, word: list[str]) -> list[str]:
         names = [symbol.removesuffix("@@") for symbol in word]
         if len(word) == 1 or not (word[-1] == BLANK or self._bytes.intersection(names)):
             return word

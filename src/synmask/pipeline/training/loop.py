@@ -77,7 +77,7 @@ def run_training(stage: Stage, run: Path, options: TrainingOptions, processes: i
     Raises:
         UserError: data are missing, the loss is no longer finite, memory is too small, there are more workers
             than GPUs, or workers cannot share an update's batches evenly.
-        TryAgain: stopped by a signal (`Stop.SIGNALS`), after saving; or another process works on this run.
+        TryAgain: stopped by one of `SIGNALS`, after saving; or another process works on this run.
     """
     place = launched_worker()
     with ExitStack() as stack:

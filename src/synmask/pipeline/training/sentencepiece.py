@@ -40,7 +40,7 @@ def write_pieces(
 
     Writes what `synmask subwords` writes by BPE: OUTPUT/bpe/ and OUTPUT/bin/. The dictionaries have the
     pieces of the models alone. OUTPUT/spelled/SPLIT.SOURCE has as many sub-words as bpe/SPLIT.SOURCE, and
-    undoing BPE gives the words (`SentencePieceSplitter.spelled`): `annotate` aligns them with a parser's.
+    undoing BPE gives the words (`SentencePieceSplitter.as_bpe`): `annotate` aligns them with a parser's.
 
     Args:
         input: The output of `synmask text`, with clean/train.LANGUAGE and tokens/{valid,test}.LANGUAGE.
@@ -65,7 +65,7 @@ def write_pieces(
         split_files(tokens, splitters, source, folder / "bpe", threads)
         for split in SPLITS:
             pieces = read_lines(folder / f"bpe/{split}.{source}")
-            write_lines(folder / f"spelled/{split}.{source}", map(splitters[source].spelled, pieces))
+            write_lines(folder / f"spelled/{split}.{source}", map(splitters[source].as_bpe, pieces))
         known = {language: splitter.symbols for language, splitter in splitters.items()}
         for language, path in texts.items():
             _note_unknown(folder / f"bpe/train.{language}", known[language], path)

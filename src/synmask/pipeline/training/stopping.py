@@ -8,6 +8,8 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
+from synmask.__main__ import SIGNALS
+
 
 class Stop:
     """A request to stop, in memory that all workers of this machine share.
@@ -16,8 +18,6 @@ class Stop:
     otherwise the others would wait forever to exchange gradients with a worker that has stopped. So each
     update sums the requests over all workers.
     """
-
-    SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGXCPU)  # the last: CPU time is up
 
     def __init__(self) -> None:
         self.parent = os.getpid()
@@ -33,7 +33,7 @@ class Stop:
 
         A signal that is ignored stays so: SIGHUP under nohup.
         """
-        heard = [number for number in self.SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, self._ask) for number in heard}
         try:
             yield

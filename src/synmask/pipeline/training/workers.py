@@ -71,11 +71,13 @@ def broadcast(value: Any) -> Any:
     return values[0]
 
 
-def start_workers(work: Callable[..., None], count: int, words: tuple[Any, ...], name: str, cut: str) -> None:
-    """Run `work(rank, *words)` in `count` processes that form a group of torch.distributed.
+def start_workers(
+    work: Callable[..., None], count: int, args: tuple[Any, ...], name: str, bus_error: str
+) -> None:
+    """Run `work(rank, *args)` in `count` processes that form a group of torch.distributed.
 
     Args:
-        name: of the training; `cut`: what a bus error means; for messages.
+        name: of the training; `bus_error`: what a bus error means; for messages.
 
     Raises:
         UserError, TryAgain: of a worker; or a worker was killed.
@@ -85,10 +87,10 @@ def start_workers(work: Callable[..., None], count: int, words: tuple[Any, ...],
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     try:
-        torch.multiprocessing.spawn(_join_group, (count, port, work, words), nprocs=count)
+        torch.multiprocessing.spawn(_join_group, (count, port, work, args), nprocs=count)
     except ProcessExitedException as error:
         if error.signal_name == "SIGBUS":
-            raise UserError(f"{name}: {cut}") from None
+            raise UserError(f"{name}: {bus_error}") from None
         ending = error.signal_name or f"exit code {error.exit_code}"
         raise UserError(
             f"{name}: worker {error.error_index} ended with {ending} (SIGKILL is often too little memory: "
@@ -100,10 +102,10 @@ def start_workers(work: Callable[..., None], count: int, words: tuple[Any, ...],
         raise
 
 
-def _join_group(rank: int, count: int, port: int, work: Callable[..., None], words: tuple[Any, ...]) -> None:
+def _join_group(rank: int, count: int, port: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
     try:
         with _group(WorkerPlace(rank, count, rank, f"127.0.0.1:{port}")):
-            work(rank, *words)
+            work(rank, *args)
     except Exception as error:
         if line := machine_fault(error):  # a worker can send only text to its parent
             raise UserError(line) from None

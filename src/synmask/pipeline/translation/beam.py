@@ -20,7 +20,7 @@ from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.inputs import inference_batches
 from synmask.pipeline.translation.steps import DecoderSteps, next_tokens
 
-PAIRS = CPU.pairs
+BF16_PAIRS = CPU.bf16_pairs
 MAX_HYPOTHESIS_TOKENS = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
 
 
@@ -52,7 +52,7 @@ class BeamSearch:
         self.beam = min(settings.beam, len(target) - 1)  # a pad is never chosen
         self.length_penalty = settings.length_penalty
         precision = settings.precision
-        if precision == "bf16" and not PAIRS and next(models[0].parameters()).device.type == "cpu":
+        if precision == "bf16" and not BF16_PAIRS and next(models[0].parameters()).device.type == "cpu":
             _note_fp32_is_faster()
             precision = "fp32"
         self.products = Products(precision)
@@ -139,12 +139,12 @@ def search_batches(
 
 
 def best_hypotheses(
-    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, *, tell: bool = False
+    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, *, show_progress: bool = False
 ) -> list[str]:
     """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty.
 
     Args:
-        tell: print the progress.
+        show_progress: print the progress.
     """
     hypotheses = [""] * len(sources)
     filled = int((sources.src_sizes > 1).sum())
@@ -153,7 +153,7 @@ def best_hypotheses(
         for number, (first, *_) in results.items():
             hypotheses[number] = sources.tgt_dict.string(first.tokens)
         done += len(results)
-        if tell:
+        if show_progress:
             speed = done / (time.perf_counter() - started)
             print(f"{done}/{filled} sentences, {speed:.1f} per second", file=sys.stderr, flush=True)
     return hypotheses

@@ -81,7 +81,7 @@ def decode_files(
         files = [Path(f"{output}.{suffix}") for suffix in suffixes]
         with all_writing(files) as handles:
             pairs = task.sources(sentences, rows, template_ids)
-            hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, tell=True)
+            hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, show_progress=True)
             seconds = time.perf_counter() - started
             contents = ["".join(f"{line}\n" for line in lines) for lines in text.decode(hypotheses)]
             if reference:
@@ -126,7 +126,7 @@ def predict_templates(
         )
     beside = Path(f"{output}.json")
     with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
-        lines = predict_best_templates(loaded, read_lines(input), settings, tell=True, name=input)
+        lines = predict_best_templates(loaded, read_lines(input), settings, show_progress=True, name=input)
         text = "".join(f"{line}\n" for line in lines)
         handle.write(text)
         handle_beside.write(json_text(new_record(beside, run, loaded.saved.get("training"), {output: text})))
@@ -136,19 +136,21 @@ def predict_best_templates(
     loaded: LoadedModel,
     lines: Iterable[str],
     settings: Decoding,
-    tell: bool = False,
+    show_progress: bool = False,
     name: Path | None = None,
 ) -> list[str]:
     """The best template for each source sentence, both in BPE.
 
     Args:
-        tell: print the progress.
+        show_progress: print the progress.
         name: the lines' file, for messages.
     """
     transformer, task = loaded.model, loaded.task
     search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encode_lines(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
-    return best_hypotheses(transformer, search, task.sources(sentences), settings.max_tokens, tell=tell)
+    return best_hypotheses(
+        transformer, search, task.sources(sentences), settings.max_tokens, show_progress=show_progress
+    )
 
 
 def weights_checksum(model: torch.nn.Module) -> str:

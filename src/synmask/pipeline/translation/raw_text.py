@@ -74,8 +74,8 @@ class TextProcessor:
         return words, plain
 
     def as_bpe(self, line: str, language: str) -> str:
-        """As many sub-words, of which undoing BPE makes words (`SentencePieceSplitter.spelled`)."""
-        return self.splitter(language).spelled(line) if self.has_pieces else line
+        """As many sub-words, of which undoing BPE makes words (`SentencePieceSplitter.as_bpe`)."""
+        return self.splitter(language).as_bpe(line) if self.has_pieces else line
 
     def piece_models(self) -> dict[str, bytes]:
         """The models of sentencepiece of both sides, as files."""

@@ -75,25 +75,25 @@ class TemplatedEncoder(TokenEncoder):
     template: TokenEncoder
 
     def forward(
-        self, src_tokens: Tensor, *words: Any, annotations: dict[str, Tensor], **kwargs: Any
+        self, src_tokens: Tensor, *args: Any, annotations: dict[str, Tensor], **kwargs: Any
     ) -> dict[str, Any]:
         """src_tokens (B, n), annotations["template"] (B, k) → fairseq's encoder output, plus `template`: the
         template's states (k, B, d) and its padding (B, k)."""
         read = self.template(annotations["template"])
         template = read["encoder_out"][0], read["encoder_padding_mask"][0]
-        return super().forward(src_tokens, *words, **kwargs) | {"template": template}
+        return super().forward(src_tokens, *args, **kwargs) | {"template": template}
 
 
 class TemplatedDecoder(GuidedDecoder):
     """The decoder; each layer attends to source and template."""
 
     def extract_features(
-        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **kwargs: Any
+        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *args: Any, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
         """As in fairseq."""
         sides = CrossInputs(encoder_out["encoder_out"][0], *encoder_out["template"])
         return super().extract_features(
-            prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **kwargs
+            prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *args, **kwargs
         )
 
     def cross_steps(

@@ -75,7 +75,7 @@ class GuidedDecoder(TransformerDecoderBase):
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Any],
         incremental_state: dict | None = None,
-        *words: Any,
+        *args: Any,
         **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """prev_output_tokens (B, m), padded on the right → states (B, m, d).
@@ -87,7 +87,7 @@ class GuidedDecoder(TransformerDecoderBase):
         """
         if self.guide is None and incremental_state is not None:
             return super().extract_features(
-                prev_output_tokens, encoder_out, incremental_state, *words, **kwargs
+                prev_output_tokens, encoder_out, incremental_state, *args, **kwargs
             )
         x = self.embed_scale * self.embed_tokens(prev_output_tokens)
         x = self.dropout_module(x + self.embed_positions(prev_output_tokens))
