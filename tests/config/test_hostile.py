@@ -351,9 +351,9 @@ def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):
 def test_trees_can_be_switched_off(small):
     _, values = small
     over = {"corpora": {"multi30k-small": {"trees": None}}}
-    assert DataFiles(load(values)).gold_trees("multi30k-small", "valid", "de")
-    assert DataFiles(load(merge(values, over))).gold_trees("multi30k-small", "valid", "de") is None
-    assert DataFiles(load(merge(values, over))).gold_trees("multi30k", "valid", "de")
+    assert DataFiles(load(values)).gold_trees("multi30k-small", "de")
+    assert DataFiles(load(merge(values, over))).gold_trees("multi30k-small", "de") is None
+    assert DataFiles(load(merge(values, over))).gold_trees("multi30k", "de")
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def induces(config: Config, run: Run, syntax: str = "distances") -> bool:
 
 def is_parsed(config: Config, run: Run) -> bool:
     """Whether a run induces trees that can be compared with gold trees."""
-    return induces(config, run) and DataFiles(config).gold_trees(run.corpus, "valid", run.source) is not None
+    return induces(config, run) and DataFiles(config).gold_trees(run.corpus, run.source) is not None
 
 
 # ---- of a table --------------------------------------------------------------------------------------------

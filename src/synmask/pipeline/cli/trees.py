@@ -155,7 +155,7 @@ def _find_models(
             raise UserError(f"{model}: no such file; make it with: {_snakemake_command(model, configfiles)}")
         label = config.label(system)
         models[system if label in models else label] = model
-    gold = DataFiles(config).gold_trees(corpus, "valid", split_direction(direction)[0])
+    gold = DataFiles(config).gold_trees(corpus, split_direction(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 

@@ -98,7 +98,7 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
         if "parsing" in experiment.tables:
             _require(induced, (*path, "tables"), "no system here induces trees; leave 'parsing' out")
             lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
-            gold = DataFiles(config).gold_trees(experiment.corpus, "valid", source)
+            gold = DataFiles(config).gold_trees(experiment.corpus, source)
             _require(gold, (*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
     _check_labels(config, published, path, (*experiment.systems, *experiment.peers))
 

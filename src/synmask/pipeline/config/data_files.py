@@ -187,13 +187,9 @@ class DataFiles:
         chosen = [*corenlp.jars, *(corenlp.segmenter if tokeniser == "stanford" else ())]
         return [f"{self.config.data_dir}/corenlp/{jar}" for jar in chosen]
 
-    def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
-        """Path of the bracketed gold trees of a split, None where the corpus has none."""
-        return self.parses(corpus, split, language).get("trees") if split != "train" else None
-
-    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
-        """Path of the gold dependency heads of a split, None where the corpus has none."""
-        return self.parses(corpus, split, language).get("heads") if split != "train" else None
+    def gold_trees(self, corpus: str, language: str) -> str | None:
+        """Path of the validation set's trees, with which induced ones are compared; None: there are none."""
+        return self.parses(corpus, "valid", language).get("trees")
 
     def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
         """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.

@@ -27,18 +27,6 @@ VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dic
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
-REQUESTED = (
-    "corpus",
-    "source",
-    "target",
-    "system",
-    "seed",
-    "benchmark",
-    "task",
-    "part",
-    "number",
-    "metric",
-)  # wildcards
 BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
@@ -80,7 +68,7 @@ class Jobs:
         self.template_settings = cache(config.template_settings)
         self.nlu_settings = cache(config.nlu_settings)
         self.training_of = cache(config.training_of)
-        self.check = cache(lambda *values: check_requested(config, dict(zip(REQUESTED, values, strict=True))))
+        self.check = cache(lambda wildcards: check_requested(config, dict(wildcards)))
 
     def __call__(self, wildcards: Wildcards) -> "Job":
         """The job of these wildcards.
@@ -88,7 +76,7 @@ class Jobs:
         Raises:
             UserError: a file that was asked for by its name is of a run that cannot work.
         """
-        self.check(*map(wildcards.get, REQUESTED))
+        self.check(frozenset(wildcards.items()))
         return Job(self, wildcards)
 
     def settings(self, training: Training) -> str:
@@ -294,18 +282,15 @@ class Job:
             UserError: the corpus has no gold trees of the source language.
         """
         corpus, source = self.wildcards["corpus"], self.wildcards["source"]
-        files = {
-            "gold": self.data.gold_trees(corpus, "valid", source),
-            "heads": self.data.gold_heads(corpus, "valid", source),
-        }
-        if not files["gold"]:
+        parses = self.data.parses(corpus, "valid", source)
+        if "trees" not in parses:
             raise UserError(f"corpora.{corpus}.trees: none of {source}; give it some, or parse no {source}")
-        return {name: path for name, path in files.items() if path}
+        return {"gold" if name == "trees" else name: path for name, path in parses.items()}
 
     def page_gold(self) -> str | None:
         """The gold trees beside an experiment's induced ones."""
         corpus = self.config.plain_experiments[self.wildcards["experiment"]].corpus
-        return self.data.gold_trees(corpus, "valid", split_direction(self.wildcards["direction"])[0])
+        return self.data.gold_trees(corpus, split_direction(self.wildcards["direction"])[0])
 
     # ---- trainings -----------------------------------------------------------------------------------------
 

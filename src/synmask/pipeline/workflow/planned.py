@@ -52,7 +52,7 @@ class Planned:
         width = max(map(len, counts), default=0)
         yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
         yield from self.expected_work(counts)
-        yield from reasons.grouped(self.workflow.dag, self._next_epoch)
+        yield from reasons.grouped(self.workflow.dag, self.jobs)
         yield from self.notices()
         yield from slurm.table(self.workflow)
         yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
@@ -102,17 +102,11 @@ class Planned:
     def because(self, number: int) -> str:
         """Why the job with this number runs again."""
         job = self._numbered.get(number)
-        return reasons.because(self.workflow.dag, job, self._next_epoch) if job else ""
+        return reasons.because(self.workflow.dag, job, self.jobs) if job else ""
 
     @cached_property
     def _numbered(self) -> dict[int, Any]:
         return {job.jobid: job for job in self._to_run()}
-
-    def _next_epoch(self, job: Any) -> int | None:
-        """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
-        if job.rule.name not in TRAININGS:
-            return None
-        return half_done.next_epoch(self.jobs, training(job.rule.name, job.wildcards_dict))
 
     def unrecorded(self) -> str:
         """Finished jobs without a record, in one line."""

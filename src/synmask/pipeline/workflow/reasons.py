@@ -8,11 +8,14 @@ import json
 import re
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from synmask.pipeline.files import flatten
 from synmask.pipeline.paths import RESULTS
+from synmask.pipeline.runs import TRAININGS, training
+from synmask.pipeline.workflow.half_done import next_epoch
+from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import DIGITS, files_behind
 from synmask.pipeline.workflow.terminal import first_names
 
@@ -20,19 +23,16 @@ OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value
 
 
-NextEpoch = Callable[[Any], int | None]  # job → the epoch at which its training resumes; None if it starts
-
-
-def grouped(dag: Any, next_epoch: NextEpoch) -> list[str]:
+def grouped(dag: Any, jobs: Jobs) -> list[str]:
     """A line for the jobs of a rule that run again for the same reason: "train (6): … changed"."""
-    jobs = (job for job in dag.needrun_jobs(exclude_finished=False))
-    counts = Counter((job.rule.name, because(dag, job, next_epoch)) for job in jobs)
+    planned = dag.needrun_jobs(exclude_finished=False)
+    counts = Counter((job.rule.name, because(dag, job, jobs)) for job in planned)
     return [f"{rule} ({count}): {words}" for (rule, words), count in counts.items() if words]
 
 
-def because(dag: Any, job: Any, next_epoch: NextEpoch) -> str:
+def because(dag: Any, job: Any, jobs: Jobs) -> str:
     """Why a job runs again that is done already; empty: it is new, or runs since another one does."""
-    return first_names([*dict.fromkeys(_reasons(dag, job, next_epoch))])
+    return first_names([*dict.fromkeys(_reasons(dag, job, jobs))])
 
 
 def unrecorded(dag: Any) -> str:
@@ -54,11 +54,11 @@ def unrecorded(dag: Any) -> str:
     )
 
 
-def _reasons(dag: Any, job: Any, next_epoch: NextEpoch) -> Iterator[str]:
+def _reasons(dag: Any, job: Any, jobs: Jobs) -> Iterator[str]:
     reason, persistence = dag.reason(job), dag.workflow.persistence
     if reason.forced and not _is_incomplete(dag, job):
         yield "forced"
-    elif not reason.updated_input and (epoch := next_epoch(job)):
+    elif not reason.updated_input and (epoch := _next_epoch(job, jobs)):
         yield f"interrupted; resumes at epoch {epoch}"
     elif reason.forced:
         yield "interrupted"
@@ -76,6 +76,12 @@ def _reasons(dag: Any, job: Any, next_epoch: NextEpoch) -> Iterator[str]:
         yield "its command changed"
     if reason.software_stack_changed:
         yield "its environment changed"
+
+
+def _next_epoch(job: Any, jobs: Jobs) -> int | None:
+    """The epoch at which a job's training resumes; None if it starts, or trains nothing."""
+    name = job.rule.name
+    return next_epoch(jobs, training(name, job.wildcards_dict)) if name in TRAININGS else None
 
 
 def _is_incomplete(dag: Any, job: Any) -> bool:

@@ -308,7 +308,7 @@ class Targets:
         """Why columns of a table of trees have no runs."""
         columns = self.columns(table) if runs.scores_trees(self.tables[table]) else ()
         places = ((column["corpus"], split_direction(column["column"])[0]) for column in columns)
-        lacking = (corpus for corpus, source in places if not self.data.gold_trees(corpus, "valid", source))
+        lacking = (corpus for corpus, source in places if not self.data.gold_trees(corpus, source))
         return [
             f"No runs here: corpora.{name} has no `trees` to compare with." for name in dict.fromkeys(lacking)
         ]
