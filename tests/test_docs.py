@@ -59,6 +59,14 @@ def test_links_lead_to_a_file_and_a_heading(page):
             assert not anchor or anchor in anchors(target), link
 
 
+def test_the_map_of_the_code_names_files_that_exist():
+    text = (ROOT / "docs/CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Set up")[0]
+    places = [ROOT, ROOT / "src/synmask", ROOT / "src/synmask/pipeline"]
+    paths = re.findall(r"`([\w/]+(?:\.(?:py|smk|yaml)|/))`", text)
+    assert len(paths) > 20
+    assert [path for path in paths if not any((place / path).exists() for place in places)] == []
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page != CHANGES], ids=lambda page: page.name)
 def test_the_english_is_plain(page):
     assert [found[0] for found in AVOID.finditer(prose(page))] == []

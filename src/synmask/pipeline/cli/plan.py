@@ -37,7 +37,7 @@ RESUMED_VALUES = 3  # of them in a checkpoint to resume from: all but the gradie
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
 BEST_CHECKPOINTS = 3
 SAMPLED_PAIRS = 2000  # training pairs, to estimate how many are dropped
-PARSED_PER_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
+PARSED_PER_SECOND = 11  # English sentences, per thread with its own core (benchmarks/README.md)
 
 
 def plan(
