@@ -32,6 +32,7 @@ HIDDEN_PREFIXES = (
 SHOWN_PREFIXES = (
     "Creating conda", "Downloading and", "Trying to restart", NOTHING, "Waiting at most", "Will exit after",
 )  # fmt: skip
+KILLED = "exit status 137"
 INTERRUPTED = "Terminating processes on user request"
 # The summary says this.
 SUMMARISED_PREFIXES = ("Exiting because a job execution failed", "At least one job did not complete")
@@ -223,7 +224,11 @@ class LogHandler(LogHandlerBase):
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""
         text = self.format(record).strip()
-        if "CalledProcessError" not in text and not any(words in text for words in SUMMARISED_PREFIXES):
+        if KILLED in text:
+            self._print(
+                "killed (SIGKILL): most often since memory was short; run fewer jobs at once (-c1)", "red"
+            )
+        elif "CalledProcessError" not in text and not any(words in text for words in SUMMARISED_PREFIXES):
             self._print(text, "red")
 
     def _go_live(self) -> None:

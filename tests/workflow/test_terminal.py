@@ -216,15 +216,21 @@ def test_no_cores_are_refused(project):
     assert project.planned("--cores", "0", TEXT)
 
 
-def test_a_crash_is_told_with_the_place_it_came_at(project):
-    """As when a library that a step loads is replaced meanwhile: then nothing else is in its log."""
-    crash = "import os, signal\n\ndef load():\n    os.kill(os.getpid(), signal.SIGBUS)\n\nload()\n"
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SIGBUS", "Fatal Python error: Bus error"),  # as when a library is replaced while a step loads it
+        ("SIGKILL", "killed (SIGKILL): most often since memory was short; run fewer jobs at once (-c1)"),
+    ],
+)
+def test_a_step_without_a_word_in_its_log_is_told_by_its_end(project, name, message):
+    crash = f"import os, signal\n\ndef load():\n    os.kill(os.getpid(), signal.{name})\n\nload()\n"
     (project.folder / "bin").mkdir()
     (project.folder / "bin/synmask").write_text(f"#!{sys.executable}\n{crash}")
     (project.folder / "bin/synmask").chmod(0o755)
     lines = lines_of(project.snakemake(TEXT, check=False).output)
-    assert "Fatal Python error: Bus error" in lines
-    assert any(line.endswith('bin/synmask", line 5 in load') for line in lines)
+    assert message in lines
+    assert any(line.endswith('bin/synmask", line 5 in load') for line in lines) == (name == "SIGBUS")
 
 
 def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
