@@ -84,7 +84,7 @@ def fairseq_trainer(stage, folder, scheduler):
     cfg = OmegaConf.merge(OmegaConf.structured(FairseqConfig), sections)
     betas = str(tuple(training.adam_betas))
     cfg.optimizer = FairseqAdamConfig(
-        adam_betas=betas, adam_eps=stage.adam_eps, weight_decay=training.weight_decay
+        adam_betas=betas, adam_eps=getattr(training, "adam_eps", 1e-8), weight_decay=training.weight_decay
     )
     cfg.optimizer._name, cfg.lr_scheduler = "fused_adam", scheduler
     OmegaConf.set_struct(cfg, True)
@@ -105,7 +105,7 @@ def fairseq_weights(stage, groups, folder, scheduler):
 def our_weights(stage, groups):
     """The same by `Trainer.train_step`."""
     torch.manual_seed(stage.seed)
-    kwargs = {"adam_eps": stage.adam_eps, "batches": stage.batches}
+    kwargs = {"batches": stage.batches}
     trainer = Trainer(
         stage.model(), stage.loss(), stage.settings.training, stage.schedule(), stage.seed, **kwargs
     )

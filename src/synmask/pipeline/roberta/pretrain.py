@@ -84,10 +84,6 @@ class PretrainingStage(Stage):
     def schedule(self) -> Schedule:
         return inverse_sqrt(self.settings.training.lr, self.settings.training.warmup_updates)
 
-    @property
-    def adam_eps(self) -> float:
-        return self.settings.training.adam_eps
-
     def dataset(self, split: str) -> FairseqDataset:
         task = self._task
         task.load_dataset(split)

@@ -155,10 +155,6 @@ class SentenceStage(Stage):
         training = self.settings.training
         return linear_decay(training.lr, training.warmup_updates, training.total_updates)
 
-    @property
-    def adam_eps(self) -> float:
-        return self.settings.training.adam_eps
-
 
 def task_loss(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
     """The squared error of a regression's outputs (N, 1), or the cross-entropy of class scores (N, C)."""

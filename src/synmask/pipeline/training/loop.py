@@ -204,7 +204,6 @@ class _Loop:
             stage.settings.training,
             stage.schedule(),
             stage.seed,
-            adam_eps=stage.adam_eps,
             batches=stage.batches,
             workers=processes,
             dummy=self.train.first() if processes > 1 else None,

@@ -76,11 +76,6 @@ class Stage(ABC):
     def schedule(self) -> Schedule:
         """The learning rate."""
 
-    @property
-    def adam_eps(self) -> float:
-        """Adam's ε."""
-        return 1e-8
-
     @abstractmethod
     def dataset(self, split: str) -> FairseqDataset:
         """The data of "train" or "valid"."""

@@ -20,6 +20,7 @@ Sample = dict[str, Any]  # a batch, as fairseq's data sets collate it
 # A model and a batch → the loss (a sum), the number that an update divides it by, and sums to log.
 Loss = Callable[[nn.Module, Sample], tuple[Tensor, Tensor | int, Sums]]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ADAM_EPS = 1e-8  # where the settings have none
 # The factor of the loss in fp16, as in fairseq: at first, at least; batches until it doubles.
 FIRST_SCALE, LEAST_SCALE, GROWTH_BATCHES = 2.0**7, 1e-4, 2**14
 
@@ -55,7 +56,6 @@ class Trainer:
         schedule: Callable[[int], float],
         seed: int,
         *,
-        adam_eps: float = 1e-8,
         batches: int = 1,
         workers: int = 1,
         dummy: Sample | None = None,
@@ -73,7 +73,7 @@ class Trainer:
             self.masters = [nn.Parameter(p.detach().float()) for p in self.parameters]
         options = {
             "betas": tuple(training.adam_betas),
-            "eps": adam_eps,
+            "eps": getattr(training, "adam_eps", ADAM_EPS),
             "weight_decay": training.weight_decay,
         }
         self.optimizer = AdamW(self.masters, lr=self.lr, fused=True, **options)
