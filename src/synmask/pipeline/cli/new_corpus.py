@@ -5,7 +5,6 @@ import random
 import re
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -48,7 +47,6 @@ corpora:
   {name}:
     languages: [{sides}]  # {names}
     # {splits}
-    # {shared}
     files: {{train: {files[0]}, valid: {files[1]}, test: {files[2]}}}
     pairs: {{train: {pairs[0]}, valid: {pairs[1]}, test: {pairs[2]}}}
     text:
@@ -194,35 +192,18 @@ def _write_splits(readers: Sequence[Reader], drawn: Sequence[Pair], texts: Seque
         size = len(different) // 10
         held_out = [different[:size], different[size : 2 * size]]
         apart = frozenset(different[: 2 * size])
-    tested, trained, counts = {source for source, _ in held_out[1]}, set(), Counter()
-    for pair in _normalised_pairs(whole):
-        counts[pair not in apart] += 1
-        if pair not in apart:
-            _write_pair(pair, texts[:2])
-            trained |= {pair[0]} & tested
-    for place, pairs in enumerate(held_out, start=1):
+    train = (pair for pair in _normalised_pairs(whole) if pair not in apart)
+    sizes = [0] * len(SPLITS)
+    for number, pairs in enumerate([train, *held_out]):
         for pair in pairs:
-            _write_pair(pair, texts[2 * place :])
-    splits = "train, valid and test are as they were given"
-    if not others:
-        copies = counts[False] - len(apart)
-        splits = (
-            f"valid and test were drawn at random; {copies:,} copies of their pairs were left out of train"
-        )
-    sizes = [counts[True], *map(len, held_out)]
+            for line, text in zip(pair, texts[2 * number : 2 * number + 2], strict=True):
+                text.write(f"{line}\n")
+            sizes[number] += 1
     if 0 in sizes:
         raise UserError(f"no pairs of sentences for {SPLITS[sizes.index(0)]}; give files that have some")
-    shared = sum(source in trained for source, _ in held_out[1])
-    return {
-        "pairs": sizes,
-        "splits": splits,
-        "shared": f"{shared:,} of the {len(held_out[1]):,} test sentences are in train, too",
-    }
-
-
-def _write_pair(pair: Pair, texts: Sequence[IO]) -> None:
-    for line, text in zip(pair, texts, strict=False):
-        text.write(f"{line}\n")
+    given = "train, valid and test are as they were given"
+    drawn_at_random = "valid and test were drawn at random; train has none of their pairs"
+    return {"pairs": sizes, "splits": given if others else drawn_at_random}
 
 
 def _choose_settings(sides: Sequence[str], drawn: Sequence[Pair], pairs: int) -> dict[str, Any]:
