@@ -151,7 +151,6 @@ def test_trees_of_any_depth(side, tmp_path):
     )
     (tree,) = read(tmp_path, text)
     assert str(tree) == text
-    assert tree == read(tmp_path, text)[0]
     assert len(tree.leaves()) == depth + 1
     assert sorted(end - start for start, end, _ in tree.spans()) == list(range(2, depth + 2))
 

@@ -1,10 +1,10 @@
-"""A step of a decoder by few operators in C++, one for each layer and one for the end."""
+"""A decoder layer in beam search as one operator in C++; another makes the best continuations (steps.py)."""
 
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.search import extension
@@ -53,11 +53,3 @@ class FusedLayer:
         where = self.heads, paths.rows, paths.slots, bias
         parts = self.layers, self.norms, self.eps
         return torch.ops.synmask.layer(x, *parts, self.memory, *source, *where, extension.LANES)
-
-
-def fused_continuations(
-    products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`continuations.best_continuations` by the logits of the states x (S, W, d)."""
-    panels = products.panels(output)
-    return torch.ops.synmask.best_after(x, panels, score, count, never, extension.LANES)

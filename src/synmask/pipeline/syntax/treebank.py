@@ -19,12 +19,12 @@ UNPARSED = frozenset({FLAT, FAILED})
 TREE_TOKEN = re.compile(r"(?<=\()\$\((?:[-=][^\s()]*)?(?!\S)|[()]|[^\s()]+")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Tree:
     """A constituency tree. Every word is the only child of its preterminal: `Tree("NN", ("dog",))`.
 
     Only the flat tree of an empty sentence and a failed parse have no words. No method recurses, so trees can
-    have any depth; trees are equal if their brackets are.
+    have any depth.
     """
 
     label: str
@@ -83,15 +83,6 @@ class Tree:
             else:
                 parts.append(f" ({tree.label}" if opens else ")")
         return "".join(parts)[1:]
-
-    def __repr__(self) -> str:
-        return f"<Tree {self}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tree) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
 
 
 def is_same_word(word: str, other: str) -> bool:

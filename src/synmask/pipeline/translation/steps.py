@@ -8,7 +8,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from synmask.pipeline.search import continuations, fused
+from synmask.pipeline.search import continuations, extension
 from synmask.pipeline.search.cached_attention import CachedSelfAttention, cached_attention
 from synmask.pipeline.search.fused import FusedLayer, can_fuse
 from synmask.pipeline.search.products import Products
@@ -94,6 +94,7 @@ def next_tokens(
     outputs = [decoder.decoder.output_projection for decoder in decoders]
     products = decoders[0].products
     if len(decoders) == 1 and decoders[0].fused:
-        return fused.fused_continuations(products, *outputs, *states, score, count, never)
+        panels = products.panels(*outputs)
+        return torch.ops.synmask.best_after(*states, panels, score, count, never, extension.LANES)
     logits = [products(x, output, exact=True) for x, output in zip(states, outputs, strict=True)]
     return continuations.best_continuations(logits, score, count, never)
