@@ -128,3 +128,9 @@ def gold(wildcards):
 def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
     return TARGETS.submissions(table)
+
+
+def reported(path, caption, group="{experiment}", **label):
+    """A table or figure that `snakemake --report` shows, with its caption, group and label."""
+    category = "Tables" if "table" in label else "Figures"
+    return report(path, f"../report/{caption}.rst", category, group, label)

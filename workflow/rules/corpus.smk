@@ -71,7 +71,7 @@ rule text:
         splits=lambda w: job(w).raw_splits(),
         settings=lambda w: as_json(job(w).corpus.text),
         pairs=lambda w: as_json(job(w).corpus.pairs),
-        folder=lambda wildcards, output: os.path.dirname(output.pairs),
+        folder=subpath(output.pairs, parent=True),
     shell:
         "synmask text --name {wildcards.corpus} --source {wildcards.source} --target {wildcards.target}"
         " --splits {params.splits} --source-in {input.sources:q} --target-in {input.targets:q}"

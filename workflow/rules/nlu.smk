@@ -56,7 +56,7 @@ rule finetune:
     params:
         code=code("finetune"),
         settings=settings("finetune"),
-        data=lambda wildcards, input: os.path.dirname(input.train),
+        data=subpath(input.train, parent=True),
         valid=lambda w: job(w).task.parts[0],
         weights=lambda w: job(w).weights_folder(),
         run=subpath(output[0], parent=True),

@@ -55,12 +55,8 @@ rule tree_page:
         trees=lambda w: TARGETS.files(TARGETS.first_runs(w.experiment, w.direction), "trees.jsonl"),
         records=lambda w: TARGETS.files(TARGETS.first_runs(w.experiment, w.direction), "trees.json"),
     output:
-        report(
-            FIGURES / "{experiment}-{direction}-trees.html",
-            caption="../report/tree_page.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "20 sentences, {direction}"},
+        reported(
+            FIGURES / "{experiment}-{direction}-trees.html", "tree_page", figure="20 sentences, {direction}"
         ),
     log:
         LOGS / "tree_page.{experiment}.{direction}.log",

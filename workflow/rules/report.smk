@@ -6,12 +6,8 @@ rule curves:
         histories=lambda w: TARGETS.files(TARGETS.runs(w.experiment, w.direction), "history.csv"),
         trainings=lambda w: TARGETS.files(TARGETS.runs(w.experiment, w.direction), "train.json"),
     output:
-        report(
-            FIGURES / "{experiment}-{direction}-curves.svg",
-            caption="../report/curves.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "training curves, {direction}"},
+        reported(
+            FIGURES / "{experiment}-{direction}-curves.svg", "curves", figure="training curves, {direction}"
         ),
         multiext(FIGURES / "{experiment}-{direction}-curves", ".pdf", ".csv"),
     log:
@@ -32,13 +28,7 @@ rule sweep_figure:
     input:
         scores=lambda w: TARGETS.files(TARGETS.runs(w.experiment), "scores.json"),
     output:
-        report(
-            FIGURES / "{experiment}-sweep.svg",
-            caption="../report/sweep.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "sweep"},
-        ),
+        reported(FIGURES / "{experiment}-sweep.svg", "sweep", figure="sweep"),
         multiext(FIGURES / "{experiment}-sweep", ".pdf", ".csv"),
     log:
         LOGS / "sweep_figure.{experiment}.log",
@@ -57,12 +47,8 @@ rule distribution_figure:
             TARGETS.first_runs(w.experiment, w.direction, "heads")[-1:], "distribution.json"
         ),
     output:
-        report(
-            FIGURES / "{experiment}-{direction}-distribution.svg",
-            caption="../report/distribution.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "P_D, {direction}"},
+        reported(
+            FIGURES / "{experiment}-{direction}-distribution.svg", "distribution", figure="P_D, {direction}"
         ),
         multiext(FIGURES / "{experiment}-{direction}-distribution", ".pdf", ".csv"),
     log:

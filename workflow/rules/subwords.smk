@@ -30,7 +30,7 @@ rule subwords:
         code=code("subwords"),
         merges=lambda w: job(w).corpus.bpe.merges,
         threshold=lambda w: job(w).corpus.bpe.vocabulary_threshold,
-        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
+        folder=subpath(input[0], ancestor=2),
     shell:
         "synmask subwords --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
         " --merges {params.merges} --vocabulary-threshold {params.threshold}"
@@ -63,7 +63,7 @@ rule sentencepiece:
         tokenisers=lambda w: as_options(
             tokenisers=[*map(job(w).corpus.text.tokeniser_of, (w.source, w.target))]
         ),
-        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.train[0])),
+        folder=subpath(input[0], ancestor=2),
     shell:
         "synmask sentencepiece --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"
         " --settings {params.settings:q} {params.tokenisers}"

@@ -10,13 +10,7 @@ rule table:
         measured=lambda w: TARGETS.table_measured(w.table),
         published=local(CONFIG.published),
     output:
-        report(
-            TABLES / "{table}.md",
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{table}",
-            labels={"table": "{table}"},
-        ),
+        reported(TABLES / "{table}.md", "table", "{table}", table="{table}"),
         multiext(TABLES / "{table}", ".csv", ".runs.csv", ".tex", ".json"),
     log:
         LOGS / "table.{table}.log",
@@ -42,13 +36,7 @@ rule parse_table:
         scores=lambda w: TARGETS.files(TARGETS.runs(w.experiment, induced="distances"), "parse.json"),
         counts=lambda w: TARGETS.files(TARGETS.runs(w.experiment, induced="distances"), "parse_counts.json"),
     output:
-        report(
-            TABLES / "{experiment}-parsing.md",
-            caption="../report/parse_table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "parsing"},
-        ),
+        reported(TABLES / "{experiment}-parsing.md", "parse_table", table="parsing"),
         multiext(TABLES / "{experiment}-parsing", ".csv", ".tex", ".json"),
     log:
         LOGS / "parse_table.{experiment}.log",

@@ -22,7 +22,7 @@ rule templates:
         code=code("templates"),
         inputs_checksum=lambda w: job(w).inputs_checksum(job(w).target_trees(*TRAINING_SPLITS)),
         settings=lambda w: as_json(CONFIG.template_cut(w.corpus, f"{w.source}-{w.target}", w.system)),
-        folder=lambda wildcards, input: os.path.dirname(os.path.dirname(input.subwords[0])),
+        folder=subpath(input[0], ancestor=2),
         output=subpath(output[0], parent=True),
     shell:
         "synmask templates --input {params.folder:q} --source {wildcards.source} --target {wildcards.target}"

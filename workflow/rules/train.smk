@@ -26,7 +26,7 @@ rule train:
         code=code("train"),
         settings=settings("train"),
         keep=lambda w: job(w).training.kept,
-        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        data=subpath(input[0], parent=True),
         run=subpath(output[0], parent=True),
     shell:
         train_command(

@@ -40,7 +40,7 @@ rule pretraining_text:
         code=code("pretraining-text"),
         inputs_checksum=lambda w: job(w).inputs_checksum(*map(job(w).pretraining.text.get, TRAINING_SPLITS)),
         merges=lambda w: job(w).pretraining.merges,
-        weights=lambda wildcards, output: os.path.dirname(output.vocabulary[0]),
+        weights=subpath(output[0], parent=True),
         text=lambda wildcards, output: os.path.dirname(output.text[0]),
     shell:
         "synmask pretraining-text --train {input.train:q} --valid {input.valid:q} --merges {params.merges}"
@@ -67,7 +67,7 @@ rule pretrain:
         code=code("pretrain"),
         settings=settings("pretrain"),
         seed=lambda w: job(w).pretraining.seed,
-        data=lambda wildcards, input: os.path.dirname(input.text[0]),
+        data=subpath(input[0], parent=True),
         weights=subpath(output[0], parent=True),
     shell:
         train_command(
@@ -122,9 +122,9 @@ rule continue_pretraining:
         code=code("continue-pretraining"),
         settings=settings("continue_pretraining"),
         seed=lambda w: job(w).pretraining.seed,
-        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        data=subpath(input[0], parent=True),
         weights=lambda w: job(w).weights_folder(),
-        run=lambda wildcards, output: os.path.dirname(output.summary),
+        run=subpath(output.summary, parent=True),
     shell:
         train_command(
             "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
