@@ -24,6 +24,7 @@ from snakemake.iocontainers import Wildcards
 from demo_grammar import write_corpus
 from demo_grammar.tasks import write_demo_task, write_text
 from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import is_ignored, sources
 
@@ -76,12 +77,32 @@ GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between
 CHECKS = ("synmask.pipeline.cli", "synmask.pipeline.config", "synmask.pipeline.arguments")
 
 
+ODD = [  # source, its tree, its heads, translation, its tree
+    ("", "(FLAT)", "", "", "(FLAT)"),
+    ("", "(FLAT)", "", "Nothing .", "(S (NN Nothing) (. .))"),
+    ("Ja", "(S (ITJ Ja))", "0", "Yes", "(S (UH Yes))"),
+    ("Ja ja", "(S (ITJ Ja) (ITJ ja))", "0 1", "", "(FLAT)"),
+    ("Ja !", "(S (ITJ Ja) ($. !))", "0 1", "Yes !", "(S (UH Yes) (. !))"),
+    (".", "(S ($. .))", "0", ".", "(S (. .))"),
+    ("? !", "(S ($. ?) ($. !))", "0 1", "? !", "(S (. ?) (. !))"),
+    ("— …", "(S (_ —) (_ …))", "0 1", "— …", "(S (_ —) (_ …))"),
+    ("", "(FLAT)", "", "", "(FLAT)"),
+]
+
+
 @functools.cache
 def _demo():
-    """A folder with a small demo corpus."""
+    """A folder with a small demo corpus, whose validation and test sets end with odd and repeated sentences."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     write_corpus(Path(folder.name), SIZES)
+    for split in ("valid", "test"):
+        names = ("de", "de.trees", "de.heads", "en", "en.trees")
+        columns = [Path(folder.name, f"{split}.{name}.gz") for name in names]
+        rows = list(zip(*map(read_lines, columns), strict=True))
+        rows[-len(ODD) - 1 :] = [rows[0], *ODD]
+        for path, lines in zip(columns, zip(*rows, strict=True), strict=True):
+            write_lines(path, lines)
     return folder.name
 
 

@@ -58,7 +58,7 @@ def test_everything_is_there(built):
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
     assert parse["protocols"].keys() == {"words", "paper", "evalb"}
     for name, protocol in parse["protocols"].items():
-        assert protocol["sentences"] + protocol["skipped"] == 20
+        assert protocol["sentences"] + protocol["skipped"] == 20 - parse["unparsed"]
         leaves = "" if name == "words" else "-with-punctuation"
         rows = {"induced", f"right-branching{leaves}", f"random{leaves}", "oracle"}
         assert rows <= protocol["rows"].keys()
@@ -69,8 +69,24 @@ def test_everything_is_there(built):
     for protocol in ("words", "paper", "evalb", "dependencies"):
         assert f"protocol “{protocol}”" in parsing
     page = (built.folder / "results/figures/demo-de-en-trees.html").read_text()
-    assert page.count('<details class="tree-sentence"') == 20
+    assert page.count('<details class="tree-sentence"') == 20 - parse["unparsed"]
     assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
+
+
+def test_odd_sentences_pass_all_steps(built):
+    """Empty lines, single words, punctuation alone, repeated sentences (conftest.ODD)."""
+    empty = [not line for line in read_lines(built.folder / "demo/de-en/test.de.gz")]
+    assert sum(empty) == 3
+    for ending in ("txt", "tok"):
+        translated = read_lines(built.folder / f"{RUNS}/grammar/seed1/hypothesis.test.{ending}")
+        assert not any(line for line, none in zip(translated, empty, strict=True) if none)
+    parse = json.loads((built.folder / f"{RUNS}/grammar/seed1/parse.json").read_text())
+    assert parse["unparsed"] == sum(empty)
+    assert parse["punctuation"]["by_characters"] == 2
+    page = (built.folder / "results/figures/demo-de-en-trees.html").read_text()
+    assert '"tree-text" dir="auto">14. Ja<' in page
+    assert not re.search(r"tree-text\" dir=\"auto\">\d+\. <", page)
+    assert "(no words)" in built.synmask("tree", "--system", "grammar", "--number", "12")
 
 
 def test_the_page_shows_what_was_run(built, open_page):
@@ -142,7 +158,8 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     ):
         counts = json.loads((pair / f"bin/syntax.{split}.de.json").read_text())
         sentences = len((pair / lines).read_text().splitlines())
-        assert counts == {"sentences": sentences, "without_heads": 0, "without_distances": 0}
+        empty = sum(not line for line in (pair / lines).read_text().splitlines())
+        assert counts == {"sentences": sentences, "without_heads": empty, "without_distances": empty}
     kept = (pair / "clean/kept.de-en").read_text().split()
     tokens = (pair / "tokens/train.de").read_text().splitlines()
     assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
