@@ -67,7 +67,6 @@ text --name demo --source de --target en --splits train valid test --source-in I
 tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
 subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
 sentencepiece --input IN/. --source de --target en --settings '{"vocab_size":80}' --tokenisers none none --output OUT/pieces
-apply-bpe --input IN/tokens/valid.de --output OUT/valid.bpe --codes IN/bpe/codes --vocabulary IN/bpe/vocabulary.de --vocabulary-threshold 0
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --input IN/. --source de --target en --train-trees IN/raw/train.en.trees --valid-trees IN/raw/valid.en.trees --settings @cut --output OUT/templates
 train --data IN/bin --run OUT/RUN --source de --target en --settings @settings --seed 1 --keep 1 --again 1

@@ -150,7 +150,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("subwords", "--merges", "5.5", "--merges"),
         ("table", "--columns", json.dumps(PARTLESS), "--columns: 0"),
         ("translate", "--threads", "1.5", "--threads"),
-        ("apply-bpe", "--codes", "folder", "folder"),
+        ("average", "--codes", "folder", "folder"),
         ("score-run", "--run", "folder", "folder/train.json"),
         ("average", "--run", f"IN/{TUNED}", "train.json: no direction in it"),
         ("nlu-score", "--run", "nowhere", "nowhere/train.json"),

@@ -12,8 +12,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.text import parallel
-from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
+from synmask.pipeline.text.bpe import BpeSplitter, learn_joint_bpe, read_frequent
 from synmask.pipeline.text.notation import join_subwords
 
 
@@ -54,9 +53,8 @@ def test_learn_equals_the_library(texts, capfd):
 
 def test_vocabularies_equal_the_library(texts, tmp_path, codes):
     for text, vocabulary in zip(texts, learn_joint_bpe(texts, 150)[1], strict=True):
-        apply_file(input=text, output=tmp_path / "split", codes=codes)
-        expected = Counter((tmp_path / "split").read_text().replace("\n", " ").split(" "))
-        del expected[""]
+        split = map(BpeSplitter(codes.read_text()), read_lines(text))
+        expected = Counter(piece for line in split for piece in line.split(" ") if piece)
         rows = [line.rsplit(" ", 1) for line in vocabulary]
         assert {piece: int(count) for piece, count in rows} == expected
         assert [int(count) for _, count in rows] == sorted(expected.values(), reverse=True)
@@ -94,42 +92,27 @@ def test_nothing_to_learn(tmp_path, lines):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("threshold", [None, 30])
-def test_apply_equals_the_library(texts, tmp_path, codes, monkeypatch, threads, threshold):
-    monkeypatch.setattr(parallel, "CHUNK_LINES", 50)
-    options = {}
-    vocabulary = None
+@pytest.mark.parametrize("threshold", [None, 1, 30])
+def test_split_equals_the_library(texts, tmp_path, codes, threshold):
+    vocabulary, whole = None, BpeSplitter(codes.read_text())
     if threshold:
-        apply_file(input=texts[0], output=tmp_path / "split", codes=tmp_path / "codes")
-        tokens = (tmp_path / "split").read_text().split()
+        tokens = " ".join(map(whole, read_lines(texts[0]))).split()
         write_lines(
             tmp_path / "vocabulary", [f"{token} {tokens.count(token)}" for token in sorted(set(tokens))]
         )
-        options = {"vocabulary": tmp_path / "vocabulary", "vocabulary_threshold": threshold}
         vocabulary = read_vocabulary(read_lines(tmp_path / "vocabulary"), threshold)
-    apply_file(input=texts[1], output=tmp_path / "out", codes=tmp_path / "codes", threads=threads, **options)
-    with open(tmp_path / "codes", encoding="utf-8") as codes:
-        bpe = BPE(codes, vocab=vocabulary)
-    expected = [bpe.process_line(line) for line in read_lines(texts[1])]
-    assert list(read_lines(tmp_path / "out")) == expected
-    if threshold:
-        codes = tmp_path / "codes"
-        apply_file(
-            input=texts[1],
-            output=tmp_path / "all",
-            codes=codes,
-            vocabulary=tmp_path / "vocabulary",
-            vocabulary_threshold=1,
-        )
-        assert (tmp_path / "all").read_bytes() != (tmp_path / "out").read_bytes()
+        assert read_frequent(tmp_path / "vocabulary", threshold) == vocabulary
+    lines = [*map(BpeSplitter(codes.read_text(), vocabulary), read_lines(texts[1]))]
+    with open(codes, encoding="utf-8") as handle:
+        bpe = BPE(handle, vocab=vocabulary)
+    assert lines == [bpe.process_line(line) for line in read_lines(texts[1])]
+    if threshold == 30:
+        assert lines != [*map(whole, read_lines(texts[1]))]
 
 
-def test_apply_by_example(tmp_path):
-    write_lines(tmp_path / "codes", ["#version: 0.2", "l o", "lo w</w>", "n e"])
-    write_lines(tmp_path / "in", ["low new lows", "", "  x low "])
-    apply_file(input=tmp_path / "in", output=tmp_path / "out", codes=tmp_path / "codes")
-    lines = list(read_lines(tmp_path / "out"))
+def test_split_by_example():
+    splitter = BpeSplitter("\n".join(["#version: 0.2", "l o", "lo w</w>", "n e"]))
+    lines = [*map(splitter, ["low new lows", "", "  x low "])]
     assert lines == ["low ne@@ w lo@@ w@@ s", "", "x low"]
     assert [join_subwords(line) for line in lines] == ["low new lows", "", "x low"]
 
@@ -142,25 +125,13 @@ def test_join_subwords():
 
 
 @pytest.mark.parametrize("text", ["", "#version: 0.2\n", "#version: 0.2\na b c\n", "#version: x\na b\n"])
-def test_not_codes(tmp_path, capfd, text):
-    (tmp_path / "codes").write_text(text)
-    write_lines(tmp_path / "in", ["a"])
-    with pytest.raises(UserError, match="codes: not a list of BPE merges") as error:
-        apply_file(input=tmp_path / "in", output=tmp_path / "out", codes=tmp_path / "codes")
-    assert "\n" not in str(error.value)
+def test_not_codes(capfd, text):
+    with pytest.raises(ValueError, match="not a list of BPE merges|invalid literal for int"):
+        BpeSplitter(text.removesuffix("\n"))
     assert capfd.readouterr() == ("", "")
 
 
 def test_not_a_vocabulary(tmp_path):
-    write_lines(tmp_path / "codes", ["#version: 0.2", "a b"])
     write_lines(tmp_path / "in", ["a"])
     with pytest.raises(UserError, match="in: not a BPE vocabulary"):
-        apply_file(
-            input=tmp_path / "in",
-            output=tmp_path / "out",
-            codes=tmp_path / "codes",
-            vocabulary=tmp_path / "in",
-            vocabulary_threshold=1,
-        )
-    with pytest.raises(UserError, match="nowhere: no such file"):
-        apply_file(input=tmp_path / "in", output=tmp_path / "out", codes=tmp_path / "nowhere")
+        read_frequent(tmp_path / "in", 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_all_lines, write_lines
 from synmask.pipeline.syntax.tree import word_distances
-from synmask.pipeline.text.bpe import BpeSplitter, apply_file, learn_joint_bpe
+from synmask.pipeline.text.bpe import BpeSplitter, learn_joint_bpe, read_frequent
 from synmask.pipeline.text.notation import join_subwords, reserved_fault
 from synmask.pipeline.training.binarise import binarise, encode_line
 from synmask.pipeline.translation.inputs import encode_lines
@@ -56,10 +56,11 @@ def test_examples(splitter):
 def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
     for split in ("train", "valid"):
         for side in ("de", "en"):
-            write_lines(tmp_path / "text", LINES)
             vocabulary = codes.with_name("vocabulary")
-            kwargs = {"vocabulary": vocabulary, "vocabulary_threshold": threshold} if threshold else {}
-            apply_file(input=tmp_path / "text", output=tmp_path / f"{split}.{side}", codes=codes, **kwargs)
+            splitter = BpeSplitter(
+                codes.read_text(), read_frequent(vocabulary, threshold) if threshold else None
+            )
+            write_lines(tmp_path / f"{split}.{side}", map(splitter, LINES))
     binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     dictionary = Dictionary.load(str(tmp_path / "bin/dict.de.txt"))
     for line, pieces in zip(LINES, read_lines(tmp_path / "train.de"), strict=True):
@@ -78,4 +79,4 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
 def test_sub_words_of_a_user_that_would_be_misread_are_refused(line, fault):
     with pytest.raises(UserError) as error:
         encode_lines(["a@@ b", line], 100, Dictionary())
-    assert str(error.value) == f"line 2: {fault}; split the text with `synmask apply-bpe`"
+    assert str(error.value) == f"line 2: {fault}; give raw text to `synmask translate`"

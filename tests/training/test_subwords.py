@@ -2,7 +2,7 @@ import pytest
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.text.bpe import apply_file, learn_joint_bpe
+from synmask.pipeline.text.bpe import BpeSplitter, learn_joint_bpe, read_frequent
 from synmask.pipeline.text.notation import join_subwords
 from synmask.pipeline.training import subwords
 from synmask.pipeline.training.binarise import binarise
@@ -39,8 +39,8 @@ def test_the_step_is_learning_splitting_and_binarising(pair, threads):
         write_lines(pair / f"steps/bpe/vocabulary.{language}", lines)
     for text in (*clean, *pair.glob("tokens/*")):
         vocabulary = pair / f"steps/bpe/vocabulary{text.suffix}"
-        output = pair / f"steps/bpe/{text.name}"
-        apply_file(input=text, output=output, codes=codes, vocabulary=vocabulary, vocabulary_threshold=2)
+        splitter = BpeSplitter(codes.read_text(), read_frequent(vocabulary, 2))
+        write_lines(pair / f"steps/bpe/{text.name}", map(splitter, read_lines(text)))
     binarise(text=pair / "steps/bpe", output=pair / "steps/bin", source="de", target="en")
     assert files(pair / "made") == files(pair / "steps")
     assert len(files(pair / "made")) == 19

@@ -27,7 +27,6 @@ STEPS = {
     },
     "Text": {
         "tokenise": "text.tokenise:tokenise_file",
-        "apply-bpe": "text.bpe:apply_file",
         "subwords": "training.subwords:write_subwords",
         "sentencepiece": "training.sentencepiece:write_pieces",
         "annotate": "syntax.annotations:annotate_file",

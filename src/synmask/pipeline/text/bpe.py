@@ -6,17 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.pipeline.arguments import Threads, Whole
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.text.notation import split_reserved
-from synmask.pipeline.text.parallel import map_lines
 
 
 def learn_joint_bpe(inputs: Sequence[Path], merges: int) -> tuple[list[str], list[list[str]]]:
@@ -71,47 +67,6 @@ def _count_words(path: str | Path) -> Counter[str]:
     return words
 
 
-def apply_file(
-    *,
-    input: Path,
-    output: Path,
-    codes: Path,
-    vocabulary: Path | None = None,
-    vocabulary_threshold: Annotated[Whole, Field(ge=0)] = 0,
-    threads: Threads = 1,
-) -> None:
-    """Split words into sub-words: "unglaublich" → "un@@ glaub@@ lich".
-
-    The same as `subword-nmt apply-bpe`, except that what would be misread is split once more
-    (`split_reserved`); spaces at line ends are dropped.
-
-    Args:
-        input: Tokens.
-        output: Sub-words; all but a word's last end in @@.
-        codes: The merge operations: bpe/codes of `synmask subwords`.
-        vocabulary: The language's vocabulary: bpe/vocabulary.LANGUAGE.
-        vocabulary_threshold: Split sub-words further that are rarer in the vocabulary; 0: no limit.
-
-    Raises:
-        UserError: a file cannot be read, or is of another kind.
-    """
-    splitter = read_splitter(codes, vocabulary, vocabulary_threshold)
-    write_lines(output, map_lines(splitter, read_lines(input), threads))
-
-
-def read_splitter(codes: Path, vocabulary: Path | None, threshold: int) -> "BpeSplitter":
-    """The splitter by a file of BPE codes, into sub-words as `read_frequent` in a vocabulary (0: all).
-
-    Raises:
-        UserError: a file cannot be read, or is of another kind.
-    """
-    known = read_frequent(vocabulary, threshold) if vocabulary and threshold else None
-    try:
-        return BpeSplitter("\n".join(read_lines(codes)), known)
-    except ValueError:
-        raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
-
-
 def read_frequent(vocabulary: Path, threshold: int) -> set[str]:
     """The sub-words with counts of at least `threshold` in a vocabulary file.
 
@@ -127,8 +82,10 @@ def read_frequent(vocabulary: Path, threshold: int) -> set[str]:
 
 
 class BpeSplitter:
-    """Splits the words of lines; caches each word's sub-words as a string, which is several times faster than
-    the library's own cache.
+    """Splits the words of lines as `subword-nmt apply-bpe`: "unglaublich" → "un@@ glaub@@ lich".
+
+    A sub-word that would be misread is split once more (`split_reserved`); spaces at line ends are dropped.
+    Each word's sub-words are cached as a string, which is several times faster than the library's own cache.
 
     Args:
         codes: the merge operations, as text.

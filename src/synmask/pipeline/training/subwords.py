@@ -51,7 +51,8 @@ def write_subwords(
         for language, lines in zip(texts, vocabularies, strict=True):
             vocabulary = folder / f"bpe/vocabulary.{language}"
             write_lines(vocabulary, lines)
-            splitters[language] = bpe.read_splitter(folder / "bpe/codes", vocabulary, vocabulary_threshold)
+            known = bpe.read_frequent(vocabulary, vocabulary_threshold) if vocabulary_threshold else None
+            splitters[language] = bpe.BpeSplitter("\n".join(codes), known)
         split_files(tokens, splitters, source, folder / "bpe", threads)
         binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target)
 

@@ -33,7 +33,7 @@ def encode_lines(
     for number, line in enumerate(lines, start=first):
         where = f"{name}, line {number}" if name else f"line {number}"
         if fault := reserved_fault([piece for piece in line.split(" ") if piece]):
-            raise UserError(f"{where}: {fault}; split the text with `synmask apply-bpe`")
+            raise UserError(f"{where}: {fault}; give raw text to `synmask translate`")
         sentences.append(encode_line(line, dictionary).long())
         if len(sentences[-1]) > limit:
             raise UserError(f"{where}: longer than {limit} sub-words; split the sentence")
