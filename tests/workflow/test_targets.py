@@ -338,6 +338,11 @@ def test_a_file_of_a_run_that_cannot_work_is_refused(jobs, place, run, message):
         jobs()(wildcards(**{"seed": "1", "system": run} | dict(zip(names, place.split(), strict=False))))
 
 
+def test_archives_hold_their_own_pair_of_languages(jobs):
+    with pytest.raises(UserError, match="unknown language pair 'en-de'; known: de-en"):
+        jobs()(wildcards(corpus="iwslt14", first="en", second="de"))
+
+
 def test_trees_are_scored_against_gold_trees_only(jobs):
     run = wildcards(corpus="multi30k", source="cs", target="fr", system="grammar", seed="1")
     with pytest.raises(UserError, match=r"corpora\.multi30k\.trees: none of cs"):

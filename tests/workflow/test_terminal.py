@@ -271,14 +271,23 @@ NO_TEST_SET = {
 @pytest.mark.parametrize(
     ("path", "line", "changes"),
     [
-        ("de-en/grammar/seed1/scores.json", "demo/de-en/missing.de.gz: no such file, and no rule makes it; rule text needs it", NO_TEST_SET),
-        ("de-fr/grammar/seed1/scores.json", "unknown direction 'de-fr'; did you mean 'de-en'?", {}),
-        ("de-en/gramar/seed1/score.json", "results/demo/de-en/gramar/seed1/score.json: no rule makes this file; see results/README.md for what there is", {}),
+        ("results/demo/de-en/grammar/seed1/scores.json", "demo/de-en/missing.de.gz: no such file, and no rule makes it; rule text needs it", NO_TEST_SET),
+        ("results/demo/de-fr/grammar/seed1/scores.json", "unknown direction 'de-fr'; did you mean 'de-en'?", {}),
+        ("results/figures/demo-en-de-distribution.svg", "unknown direction 'en-de'; known: de-en", {}),
+        *(
+            (path, f"{path}: no rule makes this file; see results/README.md for what there is", {})
+            for path in (
+                "results/demo/de-en/gramar/seed1/score.json",
+                "results/demo/de-en/grammar/templates/bin/dict.de.txt",
+                "results/figures/demo-sweep.svg",
+                "data/multi30k/nothing",
+            )
+        ),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_made_is_one_line(project, path, line, changes):
     config = f"corpora={json.dumps({'demo': changes})}"
-    done = project.snakemake(f"results/demo/{path}", "--config", config, check=False)
+    done = project.snakemake(path, "--config", config, check=False)
     assert done.returncode == 1
     assert lines_of(done.output) == [line]
 

@@ -8,7 +8,7 @@ rule download_file:
         LOGS / "download/{download}/{file}.log",
     wildcard_constraints:
         download=any_of(JOBS.data.origins),
-        file="[^/]+",
+        file=any_of(file for files in JOBS.data.origins.values() for file in files),
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True
     resources:

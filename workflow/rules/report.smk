@@ -32,6 +32,8 @@ rule sweep_figure:
         multiext(FIGURES / "{experiment}-sweep", ".pdf", ".csv"),
     log:
         LOGS / "sweep_figure.{experiment}.log",
+    wildcard_constraints:
+        experiment=any_of(filter(CONFIG.swept_setting, CONFIG.plain_experiments)),
     localrule: True
     params:
         code=code("sweep-figure"),
@@ -53,6 +55,8 @@ rule distribution_figure:
         multiext(FIGURES / "{experiment}-{direction}-distribution", ".pdf", ".csv"),
     log:
         LOGS / "distribution_figure.{experiment}.{direction}.log",
+    wildcard_constraints:
+        experiment=any_of(name for name in CONFIG.plain_experiments if TARGETS.runs(name, induced="heads")),
     localrule: True
     params:
         code=code("distribution-figure"),

@@ -12,6 +12,8 @@ rule templates:
         data=each(TEMPLATES / "bin/{name}", name=BINARY),
     log:
         TEMPLATES / "logs/templates.{source}-{target}.log",
+    wildcard_constraints:
+        system=any_of(name for name, system in CONFIG.systems.items() if system.templated),
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"

@@ -119,6 +119,12 @@ def check_requested(config: Config, requested: Mapping[str, str | None]) -> None
             check_known((), "direction", config.corpora[corpus].possible_directions, direction)
             if system:
                 _check_run(config, (), corpus, direction, system)
+        if corpus and requested.get("first"):
+            pair = f"{requested['first']}-{requested['second']}"
+            check_known((), "language pair", ["-".join(config.corpora[corpus].languages)], pair)
+        if direction := requested.get("direction"):
+            directions = config.plain_experiments[requested["experiment"]].directions
+            check_known((), "direction", directions, direction)
         if benchmark and task:
             entry = config.benchmarks[benchmark].tasks
             check_known((), "task", entry, task)
