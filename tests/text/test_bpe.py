@@ -126,7 +126,7 @@ def test_join_subwords():
 
 @pytest.mark.parametrize("text", ["", "#version: 0.2\n", "#version: 0.2\na b c\n", "#version: x\na b\n"])
 def test_not_codes(capfd, text):
-    with pytest.raises(ValueError, match="not a list of BPE merges|invalid literal for int"):
+    with pytest.raises(ValueError, match=r"not a list of BPE merges|invalid literal for int"):
         BpeSplitter(text.removesuffix("\n"))
     assert capfd.readouterr() == ("", "")
 
