@@ -1,5 +1,6 @@
 """The whole workflow on raw text without spaces: with the tokeniser that its script takes, and by sentencepiece."""
 
+import json
 import random
 import re
 
@@ -28,6 +29,7 @@ def test_raw_japanese_becomes_a_table_and_a_page(project):
         for name, system in (("words", "transformer"), ("pieces", "grammar"))
     }
     config["tables"], config["targets"] = {}, ["words", "pieces"]
+    scores = "results/words/ja-en/transformer/seed1/scores.json"
     (project.folder / "mine").mkdir()
     rng = random.Random(1)
     for split, count in (("train", 120), ("valid", 12), ("test", 12)):
@@ -35,12 +37,13 @@ def test_raw_japanese_becomes_a_table_and_a_page(project):
             lines = (between.join(map(rng.choice, parts)) + end for _ in range(count))
             path = project.folder / f"mine/{split}.{language}"
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    project.snakemake()
+    project.snakemake("pieces", scores)
     results = project.folder / "results"
     tokens = (results / "words/ja-en/tokens/test.ja").read_text(encoding="utf-8").splitlines()
     assert all(4 <= len(line.split()) <= 8 for line in tokens)
     assert "Grammar" in (results / "tables/pieces.md").read_text(encoding="utf-8")
-    assert (results / "report.html").exists()
+    assert (results / "report-pieces.html").exists()
+    assert json.loads((project.folder / scores).read_text())["signatures"]
     model = "results/pieces/ja-en/grammar/seed1/average.pt"
     sources = (project.folder / "mine/test.ja").read_text(encoding="utf-8")
     trees = project.synmask("parse", "--model", model, stdin=sources).splitlines()

@@ -108,13 +108,12 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
     for name in ("bash", "sh", "env", "git", "uname", "which"):
         (bare / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(bare))
-    done = project.start("--profile", "slurm", "results/demo/de-en/text/train.de")
-    output = done.communicate()[0]
+    done = project.snakemake("--profile", "slurm", "results/demo/de-en/text/train.de", check=False)
     assert done.returncode == 1
-    assert output.splitlines()[-1].startswith(
+    assert done.output.splitlines()[-1].startswith(
         "no sbatch, squeue, scancel on PATH: give this command on a login node"
     )
-    assert "Traceback" not in output
+    assert "Traceback" not in done.output
 
 
 def job(rule="subwords", **resources):
