@@ -46,7 +46,6 @@ JSONS = {
     "finetuning": {"task": "acceptability", "training": TRAINING | {"total_updates": 9}, "system": PLAIN},
     "cut": {"ratio": 0.15, "least": 3, "most": 6},
     "labels": [["grammar", "Grammar"]],
-    "history": [["grammar", 1]],
     "runs": [["de-en", "grammar", 1]],
     "columns": [{"corpus": "demo", "column": "de-en", "group": "", "runs": {"grammar": [1]}}],
     "task_labels": [["roberta", "RoBERTa"]],
@@ -86,7 +85,7 @@ tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/RUN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
 table --title T --labels @labels --columns @columns --metrics bleu_tokenised sacrebleu --baseline grammar --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
 parse-table --inputs IN/RUN/parse.json --output OUT/parsing --title T --labels @labels --columns @columns
-curves --inputs IN/RUN/history.csv --runs @history --labels @labels --output OUT/curves
+curves --inputs IN/RUN/history.csv --labels @labels --output OUT/curves
 distribution-figure --distribution IN/RUN/distribution.json --title T --output OUT/p_d
 report --spec @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar

@@ -339,7 +339,7 @@ def test_verbs_on_text_start_without_torch():
     [
         (["tree-page", "--gold", "g", "--trees", "a", "b", "--labels", "x", "x", "--title", "t", "--output", "o"], "--labels x x: give each of --trees a different label"),
         (["tree-page", "--gold", "g", "--trees", "a", "--labels", "gold", "--title", "t", "--output", "o"], "--labels gold: give each of --trees a different label"),
-        (["curves", "--inputs", "a", "--runs", '[["a", 1]]', "--labels", '[["a", "x"], ["b", "x"]]', "--output", "o"], "two systems have the same label"),
+        (["curves", "--inputs", "a", "--labels", '[["a", "x"], ["b", "x"]]', "--output", "o"], "two systems have the same label"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip

@@ -35,9 +35,7 @@ def swept(folder):
 
 
 def draw_curves(histories, out, labels=LABELS):
-    figures.curves_figure(
-        inputs=[*histories.values()], runs=[*histories], labels=[*labels.items()], output=out
-    )
+    figures.curves_figure(inputs=histories, labels=[*labels.items()], output=out)
 
 
 def draw_map(tokens, matrix, out, title="P_D"):
@@ -52,17 +50,29 @@ def draw_sweep(folder, out, setting="system.options.bpe_dim"):
 
 
 @pytest.fixture
-def histories(tmp_path):
-    paths = {}
-    for system in ("transformer", "grammar"):
-        for seed in (1, 2):
-            path = paths[system, seed] = tmp_path / f"{system}{seed}.csv"
-            lines = [
-                f"{epoch},{10 * epoch},{9 / epoch + seed},{8 / epoch + seed},4,9,1" for epoch in (1, 2, 3)
-            ]
-            header = "epoch,updates,train_loss,valid_loss,valid_ppl,tokens_per_second,seconds"
-            path.write_text("\n".join([header, *lines]) + "\n")
-    return paths
+def history(tmp_path):
+    """Writes a run's history.csv and train.json, and returns the path of the first."""
+
+    def write(text, system="transformer", seed=1):
+        path = tmp_path / f"{system}/{seed}/history.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        run = {"corpus": "demo", "direction": "de-en", "system": system, "seed": seed, "settings": {}}
+        path.with_name("train.json").write_text(json.dumps(run))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def histories(history):
+    header = "epoch,updates,train_loss,valid_loss,valid_ppl,tokens_per_second,seconds"
+    return [
+        history("\n".join([header, *(
+            f"{epoch},{10 * epoch},{9 / epoch + seed},{8 / epoch + seed},4,9,1" for epoch in (1, 2, 3)
+        )]) + "\n", system, seed)
+        for system in ("transformer", "grammar") for seed in (1, 2)
+    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -159,15 +169,24 @@ def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
     assert list(rows[3].values())[:4] == ["transformer", "2", "1", "10"]
 
 
-def test_histories_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"gone\.csv: no such file; train again"):
-        draw_curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x", {"a": "A"})
-    (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(UserError, match=r"empty\.csv: not a table"):
-        draw_curves({("a", 1): tmp_path / "empty.csv"}, tmp_path / "x", {"a": "A"})
-    (tmp_path / "short.csv").write_text("epoch,train_loss\n1,2\n")
-    with pytest.raises(UserError, match=r"short\.csv: no column valid_loss"):
-        draw_curves({("a", 1): tmp_path / "short.csv"}, tmp_path / "x", {"a": "A"})
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "not a table"), ("epoch,train_loss\n1,2\n", "no column valid_loss"), (None, "no such file; train again")],
+)  # fmt: skip
+def test_histories_that_cannot_be_read_are_named(history, tmp_path, text, message):
+    path = history(text or "")
+    if text is None:
+        path.unlink()
+    with pytest.raises(UserError, match=rf"history\.csv: {message}"):
+        draw_curves([path], tmp_path / "x")
+
+
+def test_a_history_without_the_record_of_its_run_or_a_label_is_named(histories, tmp_path):
+    with pytest.raises(UserError, match=r"^--labels: no label for grammar; add one"):
+        draw_curves(histories, tmp_path / "x", {"transformer": "T"})
+    histories[0].with_name("train.json").unlink()
+    with pytest.raises(UserError, match=r"transformer/1/train\.json: no such file"):
+        draw_curves(histories, tmp_path / "x")
 
 
 def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
@@ -231,9 +250,6 @@ def test_a_run_given_twice_is_not_drawn(histories, tmp_path):
     paths[1].write_text(paths[1].read_text().replace('"add"', '"none"'))
     with pytest.raises(UserError, match=r"^settings differ between dim2 .*seed 1.* and dim2 .*seed 2"):
         figures.sweep_figure(inputs=paths, setting="system.options.bpe_dim", output=tmp_path / "f")
-    runs, inputs = [*histories, ("grammar", 2)], [*histories.values()]
-    with pytest.raises(UserError, match=r"^grammar seed 2: given twice"):
-        figures.curves_figure(
-            inputs=[*inputs, inputs[0]], runs=runs, labels=[*LABELS.items()], output=tmp_path / "f"
-        )
+    with pytest.raises(UserError, match=r"^transformer on demo de-en, seed 1: given twice"):
+        draw_curves([*histories, histories[0]], tmp_path / "f")
     assert not [*tmp_path.glob("f.*")]

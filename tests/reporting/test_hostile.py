@@ -53,10 +53,12 @@ def test_the_legend_has_every_label(tmp_path):
     systems = [f"s{number}" for number in range(len(LABELS))]
     for system in systems:
         losses = "1,1,5,5\n2,2,4,4\n3,3,3,3\n"
-        (tmp_path / f"{system}.csv").write_text(f"epoch,updates,train_loss,valid_loss\n{losses}")
+        (tmp_path / system).mkdir()
+        (tmp_path / system / "history.csv").write_text(f"epoch,updates,train_loss,valid_loss\n{losses}")
+        run = {"corpus": "c", "direction": "de-en", "system": system, "seed": 1, "settings": {}}
+        (tmp_path / system / "train.json").write_text(json.dumps(run))
     main([
-        "curves", "--inputs", *(str(tmp_path / f"{system}.csv") for system in systems),
-        "--runs", json.dumps([[system, 1] for system in systems]),
+        "curves", "--inputs", *(str(tmp_path / system / "history.csv") for system in systems),
         "--labels", json.dumps([*zip(systems, LABELS, strict=True)]), "--output", str(tmp_path / "fig"),
     ])  # fmt: skip
     svg = (tmp_path / "fig.svg").read_text(encoding="utf-8")

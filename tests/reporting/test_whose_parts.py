@@ -160,8 +160,9 @@ def test_a_distribution_of_another_run_is_not_drawn(tmp_path, monkeypatch, capsy
 def test_a_history_of_another_training_is_not_drawn(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     history, path = "epoch,train_loss,valid_loss\n1,5,5\n", tmp_path / "history.csv"
-    written(tmp_path / "train.json", json_text({"sha256": checksums(Path("train.json"), {path: history})}))
-    call = ["curves", "--inputs", "history.csv", "--runs", '[["a", 1]]', "--labels", '[["a", "A"]]']
+    sums = {"settings": {}, "sha256": checksums(Path("train.json"), {path: history})}
+    written(tmp_path / "train.json", json_text(RUN | sums))
+    call = ["curves", "--inputs", "history.csv", "--labels", '[["grammar", "A"]]']
     path.write_text(history.replace("5", "4"))
     with pytest.raises(SystemExit):
         main([*call, "--output", "f"])

@@ -15,13 +15,12 @@ rule curves:
     localrule: True
     params:
         code=code("curves"),
-        runs=lambda w: as_json([[run.system, run.seed] for run in TARGETS.runs(w.experiment, w.direction)]),
         labels=lambda w: as_json(
             TARGETS.labels(run.system for run in TARGETS.runs(w.experiment, w.direction))
         ),
         output=subpath(output[0], strip_suffix=".svg"),
     shell:
-        "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+        "synmask curves --inputs {input.histories:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
 rule sweep_figure:

@@ -19,15 +19,22 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
 from synmask.pipeline.arguments import Figure as Place
-from synmask.pipeline.arguments import Json, Labels, OneOrMore
+from synmask.pipeline.arguments import Labels, OneOrMore
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.display import arrow, printable
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flatten, read_csv, read_json, writing, zip_equal
+from synmask.pipeline.files import flatten, read_csv, read_json, writing
 from synmask.pipeline.languages import print_note
-from synmask.pipeline.record import read_record
+from synmask.pipeline.record import read_record, read_run
 from synmask.pipeline.reporting.layout import write_csv
-from synmask.pipeline.reporting.results import CHOICE, check_alike, choose_systems, read_scores
+from synmask.pipeline.reporting.results import (
+    CHOICE,
+    RUN,
+    check_alike,
+    check_once,
+    choose_systems,
+    read_scores,
+)
 from synmask.pipeline.syntax.parses import read_distribution
 
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
@@ -54,33 +61,24 @@ in_style = mpl.rc_context(STYLE)  # a decorator
 
 
 @in_style
-def curves_figure(
-    *, inputs: OneOrMore[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
-) -> None:
+def curves_figure(*, inputs: OneOrMore[Path], labels: Labels, output: Place) -> None:
     """Plot training and validation loss by epoch: a line per system (mean over seeds), a band to min and max.
 
     Later lines are thinner, so that none hides another. The axis ends at the 90th percentile of the epochs'
     median losses, so that outliers do not flatten the rest.
 
     Args:
-        inputs: history.csv of the runs.
-        runs: System and seed of each input, as a JSON list of pairs.
+        inputs: history.csv of the runs, whose train.json beside it says which they are.
 
     Raises:
-        UserError: a history is missing or lacks a column, or a run is given twice.
+        UserError: a history is missing, lacks a column or is another run's, or a run is given twice.
     """
-    if twice := [run for place, run in enumerate(runs) if run in runs[:place]]:
-        raise UserError("{} seed {}: given twice; name each run once".format(*twice[0]))
     label_of = dict(labels)
-    if missing := [*dict.fromkeys(system for system, _ in runs if system not in label_of)]:
-        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
-    data = pd.concat(
-        [
-            pd.DataFrame({"system": system, "seed": seed, **_history(path)})
-            for (system, seed), path in zip_equal(runs=runs, inputs=inputs)
-        ],
-        ignore_index=True,
-    )
+    data = pd.concat(map(_history, inputs), ignore_index=True)
+    check_once(data, "epoch")
+    data = data.drop(columns=["corpus", "direction"])
+    if missing := {*data["system"]} - label_of.keys():
+        raise UserError(f"--labels: no label for {', '.join(sorted(missing))}; add one")
     mpl.rcParams["font.family"] = fonts_for(label_of.values())
     figure, places = panels(len(LOSSES))
     count = data["system"].nunique()
@@ -101,10 +99,11 @@ def curves_figure(
 
 
 def _history(path: Path) -> pd.DataFrame:
-    """The losses of a training, checked against the train.json beside them, if there is one."""
-    if (train := path.with_name("train.json")).exists():
-        read_record(train, [path])
-    return read_csv(path, ["epoch", *LOSSES], "train again")
+    """The losses of a training, with the run that the train.json beside them names."""
+    run = read_run(path.parent, *RUN)
+    read_record(path.with_name("train.json"), [path])
+    losses = read_csv(path, ["epoch", *LOSSES], "train again")
+    return pd.DataFrame({**{key: run[key] for key in RUN}, **losses})
 
 
 @in_style
