@@ -71,13 +71,13 @@ def test_interval_against_one_number_is_students():
     found = compare_seeds([10.0, 12.0, 14.0], 11.0)
     reach = t.ppf(0.975, 2) * 2 / math.sqrt(3)
     p = ttest_1samp([10.0, 12.0, 14.0], 11.0).pvalue
-    assert found == pytest.approx((1.0, 1 - reach, 1 + reach, p))
+    assert found == pytest.approx((1.0, 1 - reach, 1 + reach, p, 0.0))
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [2.0, 3.0]), ([1.0, 2.0], [3.0]), ([1.0], 3.0)])
 def test_one_seed_has_no_interval(ours, theirs):
     found = compare_seeds(ours, theirs)
-    assert (found.low, found.high, found.p) == (-math.inf, math.inf, None)
+    assert (found.low, found.high, found.p_seeds) == (-math.inf, math.inf, None)
 
 
 @pytest.mark.filterwarnings("error")
@@ -89,8 +89,8 @@ def test_one_side_without_spread_is_tested_in_silence():
 
 
 def test_equal_seeds_have_no_spread():
-    assert compare_seeds([2.0, 2.0], [1.0, 1.0]) == (1.0, 1.0, 1.0, 0.0)
-    assert compare_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0)
+    assert compare_seeds([2.0, 2.0], [1.0, 1.0]) == (1.0, 1.0, 1.0, 0.0, 0.0)
+    assert compare_seeds([9.0, 9.0], 9.0) == (0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("score", [0.1, 79.7786, 100 / 3])

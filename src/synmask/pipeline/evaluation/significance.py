@@ -17,24 +17,23 @@ POWER = 0.8
 MAX_SEEDS = 10_000
 
 
-class SeedDifference(NamedTuple):
-    """A difference of means; its 95% interval over seeds and p, infinite and None with one seed per side."""
-
-    difference: float
-    low: float
-    high: float
-    p: float | None
-
-
 class Difference(NamedTuple):
-    """A `SeedDifference` with the p of both tests: `p` is the larger one."""
+    """A difference of means, its 95% interval over seeds, and the p of the test over each.
+
+    With one seed on a side, the interval is infinite and `p_seeds` None. `p_test_set` is 0 if only the seeds
+    are compared.
+    """
 
     difference: float
     low: float
     high: float
     p_seeds: float | None
-    p_test_set: float
-    p: float
+    p_test_set: float = 0.0
+
+    @property
+    def p(self) -> float:
+        """The larger p."""
+        return max(self.p_seeds or 0.0, self.p_test_set)
 
 
 def compare(
@@ -61,11 +60,10 @@ def compare(
         p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
     except ValueError as error:
         raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    effect = compare_seeds([value - gain for value in scores], rivals)
-    return Difference(*effect, p_test_set, max(effect.p or 0.0, p_test_set))
+    return compare_seeds([value - gain for value in scores], rivals)._replace(p_test_set=p_test_set)
 
 
-def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> SeedDifference:
+def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Difference:
     """The mean of `system` minus that of `rival`, each with one score per seed, or one constant.
 
     The test is Welch's, two-sided, or Student's against a constant. Without any spread, p is 1 for equal
@@ -76,9 +74,9 @@ def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Se
     sides = [system] if isinstance(rival, float | int) else [system, rival]
     difference = fmean(system) - (rival if len(sides) == 1 else fmean(rival))
     if any(len(side) < 2 for side in sides):
-        return SeedDifference(difference, -math.inf, math.inf, None)
+        return Difference(difference, -math.inf, math.inf, None)
     if all(max(side) - min(side) < ROUNDING for side in sides):
-        return SeedDifference(difference, difference, difference, float(abs(difference) < ROUNDING))
+        return Difference(difference, difference, difference, float(abs(difference) < ROUNDING))
     with warnings.catch_warnings():  # where one side has no spread, the test is that of the other's
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         if len(sides) == 1:
@@ -87,7 +85,7 @@ def compare_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Se
         else:
             test = stats.ttest_ind(system, rival, equal_var=False)
             low, high = map(float, test.confidence_interval())
-    return SeedDifference(difference, low, high, float(test.pvalue))
+    return Difference(difference, low, high, float(test.pvalue))
 
 
 def holm(values: Sequence[float]) -> list[float]:

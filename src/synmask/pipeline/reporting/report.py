@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from os.path import relpath
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 from markupsafe import Markup
@@ -21,13 +21,13 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
 from synmask.pipeline.languages import split_direction
+from synmask.pipeline.metric_names import Cost
 from synmask.pipeline.paths import PAIR, fill
 from synmask.pipeline.reporting.cells import probability, signed
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import PrintedTable, html_blocks, read_tables
-from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
 from synmask.pipeline.reporting.training_runs import (
     TRANSLATED,
@@ -44,7 +44,6 @@ TITLES = {
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }
-COSTS = {name for name, metric in METRICS.items() if not metric.contest}
 
 
 def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
@@ -74,7 +73,7 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
         "blocks": _blocks,
-        "costs": lambda table: table.cells["metric"].isin(COSTS).any(),
+        "costs": lambda table: table.cells["metric"].isin(get_args(Cost)).any(),
         "heading": _heading,
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
