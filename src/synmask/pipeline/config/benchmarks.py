@@ -220,3 +220,8 @@ class WeightsSource(base.Section):
         if sum(origin is not None for origin in origins) != 1:
             raise ValueError("give one of `url`, `huggingface`, `pretrain` and `continued`")
         return self
+
+    @property
+    def trained(self) -> Pretrain | Continued | None:
+        """How they are trained here; None for those that others trained."""
+        return self.pretrain or self.continued

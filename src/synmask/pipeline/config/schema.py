@@ -156,12 +156,8 @@ class Config(base.Section):
     def resources_key(self, wildcards: Mapping[str, str]) -> tuple[str, ...]:
         """The key of the resources that a training, and the steps after it, request."""
         if weights := wildcards.get("weights"):
-            return (
-                "weights",
-                weights,
-                "pretrain" if self.weights[weights].pretrain else "continued",
-                "resources",
-            )
+            trained = "pretrain" if self.weights[weights].pretrain else "continued"
+            return "weights", weights, trained, "resources"
         if benchmark := wildcards.get("benchmark"):
             return "benchmarks", benchmark, "resources"
         return "corpora", wildcards["corpus"], "resources"

@@ -113,7 +113,7 @@ class Estimator:
 
     def _pretraining(self, entry: WeightsSource) -> Workload:
         """By the schedule of one that continues, else by the size of the text."""
-        settings = (entry.pretrain or entry.continued).training
+        settings = entry.trained.training
         batch, model = settings.batch, self._roberta(entry)
         if entry.continued:
             read = settings.total_updates * batch.gpus * batch.updates * batch.tokens

@@ -146,13 +146,12 @@ class Job:
     def optional_modules(self, *, guided: bool = True) -> Modules:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
         modules = {f"{BELOW}.{name}" for name in self._modules_of_text()}
-        for name in self._systems():
-            system = self.config.systems[name]
+        if self.wildcards.get("system"):
             if guided:
-                modules |= {f"{BELOW}.{name}" for name in self._modules_of_guide(system)}
-            if system.mask_rate:
+                modules |= {f"{BELOW}.{name}" for name in self._modules_of_guide(self.system)}
+            if self.system.mask_rate:
                 modules.add(f"{BELOW}.pipeline.training.losses")
-            if self._validates_by_bleu(name):
+            if self.wildcards.get("corpus") and self.training.validate_bleu:
                 modules.add(f"{BELOW}.pipeline.translation.valid_bleu")
         return frozenset(modules)
 
@@ -172,17 +171,6 @@ class Job:
             yield from (f"guides.{system.guide}", f"options.{system.guide}", "pipeline.text.labels")
         if system.options_class.reads:
             yield "pipeline.syntax.annotations"
-
-    def _validates_by_bleu(self, system: str) -> bool:
-        corpus = self.wildcards.get("corpus")
-        return corpus is not None and self.jobs.training_of(corpus, system).validate_bleu > 0
-
-    def _systems(self) -> Iterable[str]:
-        """The system of a run, or those of an experiment."""
-        if system := self.wildcards.get("system"):
-            return [system]
-        experiment = self.wildcards.get("experiment")
-        return self.config.plain_experiments[experiment].systems if experiment else []
 
     # ---- resources -----------------------------------------------------------------------------------------
 
@@ -329,8 +317,7 @@ class Job:
 
     @property
     def pretraining(self) -> Pretrain | Continued:
-        entry = self.config.weights[self.wildcards["weights"]]
-        return entry.pretrain or entry.continued
+        return self.config.weights[self.wildcards["weights"]].trained
 
     def continued_parses(self) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
@@ -358,8 +345,7 @@ class Job:
     def weights_files(self) -> list[str]:
         """The model and vocabulary that a training starts from, and the record of a model trained here."""
         name = self.weights
-        trained = self.config.weights[name].pretrain or self.config.weights[name].continued
-        files = [*MODEL, f"{WEIGHTS}/train.json"] if trained else MODEL
+        files = [*MODEL, f"{WEIGHTS}/train.json"] if self.config.weights[name].trained else MODEL
         return [fill(path, weights=name) for path in files]
 
     def vocabulary_files(self) -> list[str]:

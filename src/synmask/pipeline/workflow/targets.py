@@ -317,10 +317,10 @@ class Targets:
 
     def page_files(self, page: str) -> list[str]:
         """The files that a page shows; with `partial`, it uses figures as they are."""
-        tables = self._page_benchmarks(page)
+        experiments, tables = self._page_parts(page)
         read = (path for table in tables for path in self.table_tasks(table))
         files = [METHOD, *map(table_file, tables), *(path for path in read if path.endswith("/scores.json"))]
-        for name in self._page_experiments(page):
+        for name in experiments:
             files += [*self.experiment_tables(name), *self.files(self.runs(name), *PAGE_FILES)]
             files += self._test_texts(name)
             if "parsing" in self.entry(name).tables:
@@ -337,9 +337,8 @@ class Targets:
         )
 
     def page_spec(self, page: str) -> str:
-        experiments = self._page_experiments(page)
-        parts = [self._experiment_part(name) for name in experiments]
-        parts += map(self._benchmark_part, self._page_benchmarks(page))
+        experiments, tables = self._page_parts(page)
+        parts = [*map(self._experiment_part, experiments), *map(self._benchmark_part, tables)]
         titles = [part["title"] for part in parts]
         target = page.removeprefix("report").removeprefix("-") or "all targets"
         title = " · ".join(titles) if len(titles) <= 3 else target
@@ -378,21 +377,19 @@ class Targets:
                     gains[direction] = round(ours.mean - theirs.mean, 2)
         return gains
 
-    def _page_targets(self, page: str) -> list[str]:
-        """The page results/report.html shows those of `targets`, report-NAME.html NAME."""
-        return [page.removeprefix("report-")] if page != "report" else [*self.config.targets]
+    def _page_parts(self, page: str) -> tuple[list[str], list[str]]:
+        """The experiments and benchmark tables on a page.
 
-    def _page_experiments(self, page: str) -> list[str]:
-        shown = (runs.parts(self.config, target)[0] for target in self._page_targets(page))
-        return list(dict.fromkeys(chain(*shown)))
-
-    def _page_benchmarks(self, page: str) -> list[str]:
-        """Benchmark tables on a page: results/report.html also shows those that were built before."""
-        shown = dict.fromkeys(chain(*(runs.parts(self.config, name)[1] for name in self._page_targets(page))))
+        report-NAME.html has those of NAME; report.html those of `targets`, and tables that were built before.
+        """
         if page != "report":
-            return [name for name in shown if name in self.benchmark_tables]
+            experiments, tables = runs.parts(self.config, page.removeprefix("report-"))
+            return experiments, [name for name in tables if name in self.benchmark_tables]
+        parts = [runs.parts(self.config, target) for target in self.config.targets]
+        shown = {name for _, tables in parts for name in tables}
         whole = [name for name in self.benchmark_tables if name in self.config.tables]
-        return [name for name in whole if name in shown or self.exists(table_file(name))]
+        tables = [name for name in whole if name in shown or self.exists(table_file(name))]
+        return list(dict.fromkeys(chain(*(experiments for experiments, _ in parts)))), tables
 
     def _experiment_part(self, name: str) -> dict[str, Any]:
         entry = self.entry(name)
