@@ -160,8 +160,9 @@ def test_on_a_terminal_trainings_have_a_line_each_and_the_whole_one(standing_in)
 
 def test_options_of_the_user_s_bring_snakemake_s_own_form(standing_in):
     words = ("-c1", TEXT)
-    assert "rule text:" in standing_in.snakemake("-n", "-p", *words).output
-    assert "synmask text --name demo" in standing_in.snakemake("-np", *words).output
+    planned = standing_in.snakemake("-np", *words).output
+    assert "rule text:" in planned
+    assert "synmask text --name demo" in planned
     assert not lines_of(standing_in.snakemake("--quiet", "all", "--", *words[1:]).output)
     quiet = standing_in.snakemake("-F", "--quiet", "rules", "--", *words[1:]).output
     assert "rule text:" not in quiet
