@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from synmask.pipeline.errors import UserError
+
 
 def export(
     model: Path,
@@ -26,6 +28,8 @@ def export(
         format: For Hugging Face's transformers, or for CTranslate2 (a plain Transformer alone).
     """
     if weights is not None:
+        if format != "transformers":
+            raise UserError(f"--format {format}: for models of translation; leave it out, or --weights")
         from synmask.pipeline.roberta.export import export_roberta
 
         return export_roberta(model, weights, output)

@@ -66,6 +66,8 @@ def tree(
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
+    if model and (corpus or direction):
+        raise UserError("--corpus and --direction choose a run of --system; leave them out with --model")
     jars = tokeniser_jars(configfile)
     models, gold = {_label(path): path for path in model}, None
     if system:

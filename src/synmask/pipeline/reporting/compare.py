@@ -97,6 +97,8 @@ def compare(
             file is given twice or does not have a line per reference.
     """
     _check(systems)
+    if train and not output:
+        raise UserError("--train: rare words are on the page alone; give --output, too")
     if output and output.is_dir():
         raise UserError(f"{output}: a folder; give what the names of the two files begin with")
     first, *others = dict.fromkeys(file for _, *files in systems for file in files)  # once: one may be a pipe
