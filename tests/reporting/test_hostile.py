@@ -14,6 +14,7 @@ import yaml
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from markdown_it import MarkdownIt
+from matplotlib import font_manager
 from matplotlib.font_manager import fontManager
 from rich.cells import cell_len
 
@@ -85,16 +86,20 @@ def test_a_heat_map_of_hostile_tokens_is_xml(tmp_path):
 
 @pytest.fixture
 def bundled_fonts(monkeypatch):
-    """Matplotlib lists its own fonts alone."""
+    """Matplotlib knows its own fonts alone; returns a list of paths, to which a test adds this machine's."""
     bundled = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
     monkeypatch.setattr(fontManager, "ttflist", bundled)
-    figures._add_installed_fonts.cache_clear()
+    installed, find = [], font_manager.findSystemFonts
+    monkeypatch.setattr(
+        font_manager,
+        "findSystemFonts",
+        lambda paths=None, **kwargs: find(paths, **kwargs) if paths else installed,
+    )
     languages.print_note.cache_clear()
-    yield
-    figures._add_installed_fonts.cache_clear()
+    return installed
 
 
-def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, monkeypatch, capsys, tmp_path):
+def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, capsys, tmp_path):
     new = FontBuilder(1000)
     new.setupGlyphOrder([".notdef", "apple"])
     new.setupCharacterMap({ord("苹"): "apple"})
@@ -106,14 +111,12 @@ def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, monk
     new.setupPost()
     new.save(tmp_path / "new.ttf")
     (tmp_path / "damaged.ttf").write_bytes(b"no font")
-    paths = [str(tmp_path / name) for name in ("damaged.ttf", "new.ttf")]
-    monkeypatch.setattr(figures, "findSystemFonts", lambda: paths)
+    bundled_fonts += [str(tmp_path / name) for name in ("damaged.ttf", "new.ttf")]
     assert figures.fonts_for(["苹"]) == ["DejaVu Sans", "New"]
     assert capsys.readouterr().err == ""
 
 
-def test_characters_without_a_font_are_said_before_the_figure(bundled_fonts, monkeypatch, capsys):
-    monkeypatch.setattr(figures, "findSystemFonts", list)
+def test_characters_without_a_font_are_said_before_the_figure(bundled_fonts, capsys):
     assert figures.fonts_for(["plain", "é"]) == ["DejaVu Sans"]
     assert capsys.readouterr().err == ""
     assert figures.fonts_for(["苹果"]) == ["DejaVu Sans"]

@@ -86,7 +86,6 @@ def cells_of(
     """
     runs = runs.reindex(columns=list(dict.fromkeys([*runs, *metrics, "diverged"])))
     by_cell = dict(iter(runs.groupby(CELL, sort=False)))
-    seeds = options.expected.groupby(CELL)["seed"].nunique().to_dict()
     seeds_of_average = options.expected.groupby("system")["seed"].nunique().to_dict()
     cells = []
     for column, metric, (system, label) in product(options.columns, metrics, options.labels):
@@ -101,7 +100,7 @@ def cells_of(
             "sd": values.std() if METRICS[metric].spread else None,
             "median": values.median() if len(values) > 1 else None,
             "seeds": len(values),
-            "asked": seeds_of_average.get(system, 0) if is_average else seeds.get((*place, system), 0),
+            "asked": seeds_of_average.get(system, 0) if is_average else len(column["runs"].get(system, ())),
             "diverged": int(ours["diverged"].notna().sum()),
             "group": column["group"],
             "run": column.get("task", column["column"]),
