@@ -6,6 +6,8 @@ python studies/multi30k/summary.py > studies/multi30k/summary.svg
 import csv
 from pathlib import Path
 
+from synmask.pipeline.reporting.cells import signed
+
 REGISTERED = [
     ("Grammar against Transformer, De→En", "grammar", "transformer", "de-en", "sacrebleu"),
     ("… with the same masking and loss", "grammar", "transformer-mlm", "de-en", "sacrebleu"),
@@ -59,10 +61,6 @@ def contrasts(file_name: str) -> dict[tuple[str, ...], dict[str, str]]:
         }
 
 
-def signed(value: str) -> str:
-    return f"{float(value):+.2f}".replace("-", "−")
-
-
 def paper(x: float, y: float) -> str:
     """The mark of the paper's gain: a diamond."""
     return f'<path class="paper" d="M{x:.1f} {y - 6} l6 6 -6 6 -6 -6z"/>'
@@ -96,7 +94,8 @@ def panel(
         ]
         if row["gain"]:
             parts += [paper(x(row["gain"]), middle)]
-        numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
+        difference, low, high = (signed(float(row[name])) for name in ("difference", "low", "high"))
+        numbers = f"{difference} [{low}, {high}]"
         parts += [f'<text class="end" x="{WIDTH - 4}" y="{base}">{numbers}</text>']
         parts += [f'<text class="head end" x="{WIDTH - 4}" y="{base - ROW}">{row["verdict"]}</text>']
     return parts

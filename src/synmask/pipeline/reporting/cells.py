@@ -14,14 +14,14 @@ from pydantic import Field
 from synmask.pipeline.arguments import Json, Labels, OneOrMore
 from synmask.pipeline.config.base import Line, Metric
 from synmask.pipeline.display import arrow
-from synmask.pipeline.evaluation.significance import compare
+from synmask.pipeline.evaluation.significance import LEVEL, compare
 from synmask.pipeline.metric_names import TESTED, is_measured
 from synmask.pipeline.published import Number
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.results import score_of
 from synmask.pipeline.runs import Column, Columns
 
-SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
+VERY_SIGNIFICANT = 0.01  # below `LEVEL`
 CELL = ["corpus", "direction", "system"]  # of its runs
 COLUMN = ["corpus", "column", "metric"]
 OF_CSV = [
@@ -189,7 +189,7 @@ def text_of(cell: Mapping[str, Any]) -> str | None:
     text = f"{cell['mean']:z.{digits}f}"  # z: no -0.00
     if pd.notna(cell["sd"]):
         text += f" ± {cell['sd']:.{digits}f}"
-    if cell["p"] < SIGNIFICANT:
+    if cell["p"] < LEVEL:
         text += "‡" if cell["p"] < VERY_SIGNIFICANT else "†"
     if pd.notna(cell["difference"]):
         text += f" ({signed(cell['difference'], digits)})"

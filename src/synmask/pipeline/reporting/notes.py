@@ -9,9 +9,10 @@ import pandas as pd
 
 from synmask.pipeline.display import arrow, isolate
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
+from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.metric_names import Cost, is_measured
 from synmask.pipeline.published import Published
-from synmask.pipeline.reporting.cells import CELL, SIGNIFICANT, VERY_SIGNIFICANT, ScoreOptions
+from synmask.pipeline.reporting.cells import CELL, VERY_SIGNIFICANT, ScoreOptions
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.results import CHOICE, RUN, SCORES, VALID_SCORES
 
@@ -76,7 +77,7 @@ def significance(baseline: str, units: str, cells: pd.DataFrame, t_test: str = "
         text = f"both {text} and by {t_test} t-test over the seeds"
     if tested["p_seeds"].isna().any():
         text += "; one seed, tested by the first alone, says nothing about the spread over seeds"
-    marks = f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {baseline}"
+    marks = f"† p < {LEVEL}, ‡ p < {VERY_SIGNIFICANT} against {baseline}"
     return f"{marks}, {text}. Not corrected for the number of comparisons."
 
 
