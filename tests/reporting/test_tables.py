@@ -567,7 +567,7 @@ def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(tabl
     other = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 2, settings={"lr": 2})
     with pytest.raises(UserError, match=r"settings differ between roberta on glue CoLA, seed 1 \(lr: 1\)"):
         table(glue_spec([1, 2]), tasks=[one, other])
-    with pytest.raises(UserError, match="rte dev is not in this table"):
+    with pytest.raises(UserError, match="roberta on glue rte dev, seed 1: not in this table"):
         table(glue_spec([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
     with pytest.raises(UserError, match="no 'matthews' in it"):
         table(glue_spec([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])

@@ -45,9 +45,10 @@ def commits(run: Mapping[str, Any]) -> list[str]:
     return [*dict.fromkeys(step["commit"] for step in steps if step.get("commit"))]
 
 
-def _costs(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The training as its scores.json describes it, and all its commits."""
-    return {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
+def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a scores.json says of the training, with all its commits, and the settings as JSON."""
+    costs = {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
+    return costs | {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
 
 
 def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataFrame:
@@ -63,8 +64,7 @@ def read_scores(paths: Iterable[Path], measured: Sequence[str] = ()) -> pd.DataF
     rows = []
     for path in paths:
         with _contents(path) as run:
-            row = {key: run[key] for key in RUN} | _costs(run)
-            row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
+            row = {key: run[key] for key in RUN} | _facts(run)
             for metric in SCORES:
                 row[metric] = _finite(run["scores"]["test"][metric])
                 row[f"valid_{metric}"] = _finite(run["scores"]["valid"][metric])
@@ -169,21 +169,18 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
     for path in paths:
         with _contents(path) as run:
             trained = "system" in run
-            head = {"corpus": run["corpus"], "seed": run.get("seed", 0)} | _costs(run)
-            head["settings"] = json.dumps(run.get("settings"), sort_keys=True)
+            head = {"corpus": run["corpus"], "seed": run.get("seed", 0)} | _facts(run)
             head["weights"] = json.dumps(run.get("start"), sort_keys=True)
             answers = Path(path).with_name("examples.csv")
             systems = {run["system"]: run["scores"]} if trained else run["scores"]
             parts = ((system, *part) for system, parts in systems.items() for part in parts.items())
             for system, part, scores in parts:
-                if not (name := names.get((run["corpus"], run["task"], part))):
-                    raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
+                name = names.get((run["corpus"], run["task"], part), f"{run['task']} {part}")
                 read = cache(partial(read_counts, answers, task=run["task"], part=part))
                 row = {"direction": name, "system": system, "counts": read if trained else None}
                 rows.append(head | row | {"glue": _finite(scores[TASKS[run["task"]].metrics[0]])})
     table = pd.DataFrame(rows)
-    check_once(table)
-    check_same(table, ["corpus", "direction", "system"], "settings")
+    check_alike(table)
     check_same(table, ["corpus", "system"], "weights")  # also what an average over tasks puts together
     check_same(pd.DataFrame(_starts(table), columns=[*table, "name"]), ["name"], "weights")
     return table
