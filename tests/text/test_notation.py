@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines, write_all_lines, write_lines
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.syntax.tree import word_distances
 from synmask.pipeline.text.bpe import BpeSplitter, learn_joint_bpe, read_frequent
 from synmask.pipeline.text.notation import join_subwords, reserved_fault
@@ -28,7 +28,8 @@ def codes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reserved")
     write_lines(folder / "text", LINES)
     codes, [vocabulary] = learn_joint_bpe([folder / "text"], 500)
-    write_all_lines({folder / "codes": codes, folder / "vocabulary": vocabulary})
+    write_lines(folder / "codes", codes)
+    write_lines(folder / "vocabulary", vocabulary)
     return folder / "codes"
 
 

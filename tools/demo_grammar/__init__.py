@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from demo_grammar.derivation import Side, sentence
-from synmask.pipeline.files import write_all_lines
+from synmask.pipeline.files import write_lines
 
 SIZES = {"train": 6000, "valid": 400, "test": 400}
 
@@ -66,4 +66,5 @@ def write_corpus(folder: Path, sizes: Mapping[str, int] = SIZES, seed: int = 1, 
     for split in sizes:
         for number, language in enumerate(("de", "en")):
             sides = [pair[number] for name, pair in drawn if name == split]
-            write_all_lines(parsed_files(folder / f"{split}.{language}", sides, packed))
+            for path, lines in parsed_files(folder / f"{split}.{language}", sides, packed).items():
+                write_lines(path, lines)

@@ -18,7 +18,7 @@ from demo_grammar.derivation import Side, Use, sentence, side_of
 from demo_grammar.inflection import ENGLISH
 from demo_grammar.table import RULES, Node
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.files import write_all_lines, write_lines
+from synmask.pipeline.files import write_lines
 
 SIZES = {"train": 4000, "dev": 500}
 DOCUMENTS = {"train": 16000, "valid": 300}  # for pre-training
@@ -76,7 +76,9 @@ def write_demo_task(
         tokens = (" ".join(side.tree.leaves()) for side in sentences.values())
         files = {Path(f"{folder}/{part}.tsv{packed}"): tasks.task_lines(task, table)}
         files[Path(f"{folder}/{part}.tokens{packed}")] = tokens
-        write_all_lines(files | parsed_files(folder / part, sentences.values(), packed, ".text"))
+        files |= parsed_files(folder / part, sentences.values(), packed, ".text")
+        for path, lines in files.items():
+            write_lines(path, lines)
 
 
 def write_text(path: Path, count: int, seed: int = 1) -> None:

@@ -130,14 +130,8 @@ def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write `lines`, each with a line end, as a whole or not at all."""
-    write_all_lines({Path(path): lines})
-
-
-def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:
-    """Write the lines of each file, each with a line end; in the end all the files are there, or none."""
-    with all_writing([*files]) as handles:
-        for handle, lines in zip(handles, files.values(), strict=True):
-            handle.writelines(f"{line}\n" for line in lines)
+    with writing(path) as handle:
+        handle.writelines(f"{line}\n" for line in lines)
 
 
 def write_all(files: Mapping[Path, str | bytes]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from synmask.pipeline.arguments import CountOption, OneOrMore, TaskName
 from synmask.pipeline.corpora.tasks import read_task
-from synmask.pipeline.files import line_key, write_all_lines
+from synmask.pipeline.files import line_key, write_all
 from synmask.pipeline.tasks import TASK_LANGUAGE
 from synmask.pipeline.text.tokenise import tokenise
 
@@ -38,5 +38,6 @@ def write_sentences(
     sentences = list(dict.fromkeys(map(line_key, texts)))
     size = -(-len(sentences) // files)
     chosen = sentences[(number - 1) * size : number * size]
-    write_all_lines({output: chosen, tokens: tokenise(chosen, TASK_LANGUAGE)})
+    outputs = {output: chosen, tokens: tokenise(chosen, TASK_LANGUAGE)}
+    write_all({path: "".join(f"{line}\n" for line in lines) for path, lines in outputs.items()})
     return {"sentences": len(chosen)}

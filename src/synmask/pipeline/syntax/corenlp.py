@@ -79,25 +79,25 @@ def parse_file(
         "models": settings.model_dump(exclude={"max_words"}),
         "jars": {jar.name: _checksum(jar) for jar in jars},
     }
-    side = Path(f"{output}.partial")
-    finished = _read_partial(side, words, report)
+    partial = Path(f"{output}.partial")
+    finished = _read_partial(partial, words, report)
     todo = {
         n: sentence
         for n, sentence in words.items()
         if 0 < len(sentence) <= settings.max_words and n not in finished
     }
     try:
-        report |= _parse_sentences(todo, finished, side, str(input), settings, jars, threads, memory)
+        report |= _parse_sentences(todo, finished, partial, str(input), settings, jars, threads, memory)
     except UserError as error:
         if not finished:
-            side.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
         advice = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{advice}") from None
     trees, heads, flat = _tree_lines(leaves, finished, settings.max_words)
     write_lines(f"{output}.trees", trees)
     write_lines(f"{output}.heads", heads)
     write_json(f"{output}.json", report | {"flat": flat, "max_words": settings.max_words})
-    side.unlink(missing_ok=True)
+    partial.unlink(missing_ok=True)
 
 
 def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, Path, Path, Path], None]:
@@ -159,15 +159,15 @@ def _checksum(jar: Path) -> str:
     return checksum
 
 
-def _read_partial(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
-    """The answers of an earlier run with the same input; prepares `side` for more lines."""
+def _read_partial(partial: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
+    """The answers of an earlier run with the same input; prepares `partial` for more lines."""
     work = json.dumps([words, settings, disk.sha256(PROGRAM)], sort_keys=True)
     digest = hashlib.sha256(work.encode()).hexdigest().encode()
-    lines = side.read_bytes().split(b"\n") if side.exists() else [b""]
+    lines = partial.read_bytes().split(b"\n") if partial.exists() else [b""]
     if lines[0] != digest or len(lines) == 1:
         lines = [digest, b""]
     whole = lines[:-1]  # the last line is empty or truncated
-    with writing(side, "wb") as handle:
+    with writing(partial, "wb") as handle:
         handle.writelines(line + b"\n" for line in whole)
     rows = (line.decode().split("\t") for line in whole[1:])
     return {int(number): answer for number, *answer in rows}
@@ -176,21 +176,21 @@ def _read_partial(side: Path, words: Mapping[int, Sequence[str]], settings: Mapp
 def _parse_sentences(
     todo: Mapping[int, Sequence[str]],
     finished: Answers,
-    side: Path,
+    partial: Path,
     name: str,
     models: ParserModels,
     jars: Sequence[Path],
     threads: int,
     memory: int,
 ) -> dict:
-    """Parse `todo`: add the answers to `finished` and at once to `side`; return versions and speed."""
+    """Parse `todo`: add the answers to `finished` and at once to `partial`; return versions and speed."""
     if not todo:
         return {}
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
     with (
-        disk.naming_write_errors(side),
-        side.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
+        disk.naming_write_errors(partial),
+        partial.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
     ):
         stream = parser_answers(todo, name, models, jars, threads, memory)
         _, corenlp, java = next(stream)

@@ -40,7 +40,7 @@ def run_lock(run: Path) -> Iterator[Callable[[], None]]:
     beat = threading.Thread(target=_heartbeat, args=(handle, done), daemon=True)
     beat.start()
     try:
-        yield partial(_check_owned, path, myself)
+        yield partial(_check_lock, path, myself)
     finally:
         done.set()
         beat.join()
@@ -50,7 +50,7 @@ def run_lock(run: Path) -> Iterator[Callable[[], None]]:
         os.close(handle)
 
 
-def _check_owned(path: Path, myself: str) -> None:
+def _check_lock(path: Path, myself: str) -> None:
     """A suspended machine counts as dead after a while; when it resumes, it must not write."""
     try:
         with naming_read_errors(path):
@@ -78,7 +78,7 @@ def _acquire(path: Path, myself: str) -> int:
                 _write_owner(handle, path, myself)
                 if not certain:  # another process may have found it, too
                     time.sleep(STALE_SECONDS / 50)
-                    _check_owned(path, myself)
+                    _check_lock(path, myself)
                 return handle
         except BaseException:
             os.close(handle)
