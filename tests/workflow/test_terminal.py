@@ -430,10 +430,10 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
 
 
 def test_a_dry_run_without_hours_says_why(monkeypatch):
-    def of_trainings(*_):
+    def total(*_):
         raise UserError("results/x/train.json: no workers in it")
 
-    monkeypatch.setattr(hours, "of_trainings", of_trainings)
+    monkeypatch.setattr(hours, "total", total)
     workflow = SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda **_: []))
     planned = Planned(workflow, SimpleNamespace(config=None), {})
     expected = ["1 job, 1 of them a training", "hours unknown: results/x/train.json: no workers in it"]

@@ -148,12 +148,6 @@ def _subwords_in(paths: Iterable[str]) -> float | None:
     return size and size[1] / REFERENCE["bytes"]
 
 
-def of_trainings(config: Config, trainings: Iterable[Training]) -> str:
-    """`total` of a dry run's trainings; `synmask plan` says the same."""
-    words = total(map(Estimator(config).hours, trainings))
-    return words and f"{words}: see synmask plan"
-
-
 def total(trainings: Iterable[Hours], gpus: int = 1) -> str:
     """One line on the hours of trainings, on GPUs and on this machine's cores; empty if none are known."""
     known = [hours for hours in trainings if None not in hours]

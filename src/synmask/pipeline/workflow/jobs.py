@@ -27,7 +27,6 @@ VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dic
 MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 UNKNOWN_PAIRS = 200_000
 MOST_TIMES = 3  # later attempts ask for so many times as much, at most
-BELOW = "synmask"  # all modules are
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
@@ -145,15 +144,15 @@ class Job:
 
     def optional_modules(self, *, guided: bool = True) -> Modules:
         """The modules that count for this job and not for all (`sources.OPTIONAL`, `sources.BY_NAME`)."""
-        modules = {f"{BELOW}.{name}" for name in self._modules_of_text()}
+        names = {*self._modules_of_text()}
         if self.wildcards.get("system"):
             if guided:
-                modules |= {f"{BELOW}.{name}" for name in self._modules_of_guide(self.system)}
+                names |= {*self._modules_of_guide(self.system)}
             if self.system.mask_rate:
-                modules.add(f"{BELOW}.pipeline.training.losses")
+                names.add("pipeline.training.losses")
             if self.wildcards.get("corpus") and self.training.validate_bleu:
-                modules.add(f"{BELOW}.pipeline.translation.valid_bleu")
-        return frozenset(modules)
+                names.add("pipeline.translation.valid_bleu")
+        return frozenset(f"synmask.{name}" for name in names)
 
     def _modules_of_text(self) -> Iterator[str]:
         if self.wildcards.get("corpus") and (name := self.corpus.format):

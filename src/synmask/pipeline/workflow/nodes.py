@@ -9,6 +9,15 @@ TIMEOUT = 10  # seconds for SLURM to answer
 UNITS = ("MB", "CPU", "GPU", "minute")
 
 
+def answer(command: str, *words: str) -> str | None:
+    """The lines of sinfo or squeue; None if SLURM does not answer, or knows nothing of what is asked for."""
+    call = [command, "--noheader", *words]
+    try:
+        return subprocess.run(call, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
 def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]] | None:
     """The amounts (`UNITS`) that each node of a partition has, in any state; None if SLURM does not answer.
 
@@ -17,10 +26,8 @@ def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int
     Args:
         gpu_model: the only GPUs that count; default: all.
     """
-    command = ["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%m %c %l %G"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
-    except (OSError, subprocess.SubprocessError):
+    output = answer("sinfo", "--Node", f"--partition={partition}", "--format=%m %c %l %G")
+    if output is None:
         return None
     nodes = re.findall(r"^(\d+)\+? (\d+)\+? (\S+) (.*)$", output, re.M)
     return [

@@ -61,11 +61,10 @@ class Planned:
         """The lines on the jobs to be run: their number, trainings, hours."""
         yield count_of_jobs(sum(counts.values()), sum(counts.get(rule, 0) for rule in TRAININGS))
         try:
-            line = hours.of_trainings(self.config, self._trainings())
+            if words := hours.total(map(hours.Estimator(self.config).hours, self._trainings())):
+                yield f"{words}: see synmask plan"
         except UserError as error:
-            line = f"hours unknown: {error}"
-        if line:
-            yield line
+            yield f"hours unknown: {error}"
 
     def notices(self) -> Iterator[str]:
         """The lines of a dry run on what to decide, or to do, before the start."""

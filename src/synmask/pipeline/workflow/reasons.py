@@ -87,8 +87,8 @@ def _next_epoch(job: Any, jobs: Jobs) -> int | None:
 def _is_incomplete(dag: Any, job: Any) -> bool:
     """Whether Snakemake itself forces a job, since it was killed while the job ran."""
     settings = dag.workflow.dag_settings
-    named = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
-    return job.rule not in dag.forcerules and named.isdisjoint(job.output)
+    forced = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
+    return job.rule not in dag.forcerules and forced.isdisjoint(job.output)
 
 
 def changed(old: Iterable[str], new: Iterable[str], names: Mapping[str, str] | None = None) -> Iterator[str]:

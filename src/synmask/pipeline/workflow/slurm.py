@@ -6,7 +6,6 @@ Snakemake's SLURM plugin does the work; compat_slurm.py fixes its faults (docs/s
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow import compat_snakemake, terminal
-from synmask.pipeline.workflow.nodes import TIMEOUT, nodes_of, shortage
+from synmask.pipeline.workflow.nodes import answer, nodes_of, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 # A pattern in sbatch's message when it refuses a job → the settings to look at: keys of FILE, or others.
@@ -275,11 +274,7 @@ def failed_outputs(logs: Iterable[str]) -> list[str]:
 
 def squeue(*words: str) -> str:
     """The lines of squeue; empty if SLURM does not answer, or does not know a job that is asked for."""
-    command = ["squeue", "--noheader", *words]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    return answer("squeue", *words) or ""
 
 
 # ---- jobs of an earlier Snakemake, and jobs that wait ------------------------------------------------------
