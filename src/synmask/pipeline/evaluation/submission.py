@@ -13,7 +13,7 @@ from typing import Any
 from synmask.pipeline.arguments import CountOption, OneOrMore
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.task_scores import read_predictions
-from synmask.pipeline.files import all_writing, json_text, read_object
+from synmask.pipeline.files import json_text, read_object, write_all
 from synmask.pipeline.record import check_owner, check_part, read_run, run_identity, versions_and_commit
 from synmask.pipeline.tasks import MAX_SCORE, SUBMISSION, TASKS
 
@@ -62,13 +62,8 @@ def write_submission(
             lines = [HEADER, *(f"{index}\t{answer}" for index, answer in enumerate(column))]
             entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
             archive.writestr(entry, "".join(f"{line}\n" for line in lines), zipfile.ZIP_DEFLATED)
-    with all_writing([output, summary], "wb") as (archive, text):
-        archive.write(packed.getbuffer())
-        text.write(
-            json_text(
-                {"corpus": benchmark.name, "system": system, "files": summaries} | versions_and_commit()
-            ).encode()
-        )
+    facts = {"corpus": benchmark.name, "system": system, "files": summaries} | versions_and_commit()
+    write_all({output: packed.getvalue(), summary: json_text(facts)})
 
 
 def best_run(folders: Iterable[Path]) -> tuple[Path, dict[str, Any]]:

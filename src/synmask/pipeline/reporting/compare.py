@@ -1,6 +1,5 @@
 """Compare the translations of any systems, one file per seed, from any toolkit."""
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from synmask.pipeline.evaluation.bleu import ChrF, read_texts, words_of
 from synmask.pipeline.evaluation.measure import metric_counts
 from synmask.pipeline.evaluation.significance import LEVEL, holm, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as difference
-from synmask.pipeline.files import all_writing, read_lines
+from synmask.pipeline.files import csv_text, read_lines, write_all
 from synmask.pipeline.reporting.cells import signed
 from synmask.pipeline.reporting.examples import examples
 from synmask.pipeline.reporting.html import render
@@ -141,10 +140,8 @@ def compare(
         examples=examples(sides, runs, **kwargs),
         with_source=source is not None,
     )  # fmt: skip
-    with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
-        numbers = [[row[0], *(cell.replace("−", "-") for cell in row[1:])] for row in cells]
-        csv.writer(table, lineterminator="\n").writerows([heads, *numbers])
-        html.write(page)
+    numbers = [[row[0], *(cell.replace("−", "-") for cell in row[1:])] for row in cells]
+    write_all({Path(f"{output}.csv"): csv_text([heads, *numbers]), Path(f"{output}.html"): page})
 
 
 def _check(systems: Systems) -> None:

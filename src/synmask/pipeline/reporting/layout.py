@@ -13,7 +13,7 @@ from markupsafe import escape as html_escape
 
 from synmask.pipeline.display import escape_markdown, isolate, markdown_table
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import all_writing, read_json, writing
+from synmask.pipeline.files import read_json, write_all, writing
 from synmask.pipeline.reporting.cells import as_text, frame_of, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
@@ -64,9 +64,7 @@ def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, p
         ".tex": "\n".join(map(_latex, tables)) + "\n",
         ".json": json.dumps([_saved(table) for table in tables], ensure_ascii=False),
     } | {suffix: frame.to_csv(index=False, lineterminator="\n") for suffix, frame in data.items()}
-    with all_writing([f"{out}{suffix}" for suffix in texts]) as handles:
-        for handle, text in zip(handles, texts.values(), strict=True):
-            handle.write(text)
+    write_all({Path(f"{out}{suffix}"): text for suffix, text in texts.items()})
 
 
 def write_csv(out: str | Path, data: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from synmask.pipeline.display import text_table
 from synmask.pipeline.evaluation.parseval import evaluate_files
-from synmask.pipeline.files import all_writing, json_text
+from synmask.pipeline.files import json_text, write_all
 from synmask.pipeline.record import check_part, checksums, run_beside, run_identity, versions_and_commit
 from synmask.pipeline.reporting.metrics import DEPENDENCIES, PARSE_LABELS, PROTOCOLS
 
@@ -43,10 +43,7 @@ def parseval(
     sentences = json.dumps(run_identity(run) | {"counts": by_sentence}, sort_keys=True, separators=(",", ":"))
     parts = {"sha256": checksums(output, {counts: sentences})} if output and counts else {}
     texts = {output: json_text(run_identity(run) | result | versions_and_commit() | parts), counts: sentences}
-    outputs = [path for path in texts if path is not None]
-    with all_writing(outputs) as handles:
-        for path, handle in zip(outputs, handles, strict=True):
-            handle.write(texts[path])
+    write_all({path: text for path, text in texts.items() if path is not None})
 
 
 def as_text(result: dict[str, Any]) -> str:
