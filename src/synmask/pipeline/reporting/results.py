@@ -46,7 +46,7 @@ def commits(run: Mapping[str, Any]) -> list[str]:
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What a scores.json says of the training, with all its commits, and the settings as JSON."""
+    """The training in a scores.json, with all its commits, and the settings as JSON."""
     costs = {key: run.get(key) for key in COSTS} | {"commit": ", ".join(commits(run)) or None}
     return costs | {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
 
