@@ -83,7 +83,7 @@ translate --model IN/RUN/average.pt --beam 2 --threads 1
 translate --model IN/RUN/average.pt IN/RUN/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/RUN/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/RUN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
-table --title T --labels @labels --columns @columns --metrics bleu_tokenised sacrebleu --baseline grammar --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
+table --title T --labels @labels --columns @columns --metrics bleu_tokenised sacrebleu --published workflow/published.yaml --scores IN/RUN/scores.json --parses --output OUT/table
 parse-table --inputs IN/RUN/parse.json --output OUT/parsing --title T --labels @labels --columns @columns
 curves --inputs IN/RUN/history.csv --labels @labels --output OUT/curves
 distribution-figure --distribution IN/RUN/distribution.json --title T --output OUT/p_d
@@ -104,7 +104,7 @@ predict --model IN/TUNED/best.pt --weights IN/weights --data IN/data/dev.npz --o
 export --model IN/TUNED/best.pt --weights IN/weights --output OUT/exported
 nlu-score --run IN/TUNED --task acceptability --parts dev --gold IN/task/dev.tsv
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --corpus nlu --output OUT/baselines.json
-table --title T --labels @task_labels --columns @task_columns --metrics glue --baseline roberta --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
+table --title T --labels @task_labels --columns @task_columns --metrics glue --published workflow/published.yaml --scores --parses --tasks IN/TUNED/scores.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """

@@ -204,7 +204,6 @@ def test_notes_take_labels_as_they_are():
         labels=[["a", "x `y` z"]],
         columns=[column, column | {"column": "en-de", "runs": {"a": [1, 2]}}],
         metrics=["bleu_tokenised"],
-        baseline="a",
     )
     columns = [*RUN, *COSTS, *SIGNATURES, "overlap", "dropped", "bleu_tokenised"]
     runs = select_expected(pd.DataFrame([("c", "en-de", "a", 1)], columns=RUN), options.expected)

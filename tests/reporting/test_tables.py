@@ -45,7 +45,6 @@ def spec_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_toke
         "title": "A title",
         "metrics": list(metrics),
         "sweep": False,
-        "baseline": systems[0],
         "labels": [[system, system.capitalize()] for system in systems],
         "columns": [
             {"corpus": "demo", "column": d, "group": "", "runs": copy.deepcopy(runs)} for d in directions
@@ -341,7 +340,7 @@ def test_a_table_without_any_run_shows_what_is_published(table):
 
 
 def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, tmp_path):
-    spec = spec_of(["a", "b"], baseline="a")
+    spec = spec_of(["a", "b"])
     runs = [run(system, seed, seed * 1.1, right=seed) for system in ("a", "b") for seed in (1, 2, 3)]
     table(spec, runs)
     first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
@@ -500,7 +499,6 @@ def glue_spec(seeds):
         "title": "GLUE",
         "metrics": ["glue"],
         "sweep": False,
-        "baseline": "roberta",
         "labels": [["roberta", "RoBERTa"], ["majority", "Majority"]],
         "columns": [column | {"corpus": "glue", "group": ""} for column in columns],
         "notes": [],

@@ -76,7 +76,7 @@ Gpus = Annotated[
     Parameter(help="GPUs to reserve (waits until they are free); 0: share the GPU, if there is one."),
 ]
 Labels = Annotated[
-    Json[list[tuple[str, Line]]],
+    Json[Annotated[list[tuple[str, Line]], Field(min_length=1)]],
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]

@@ -61,12 +61,9 @@ class TableOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(TableOptions):
-    """The contents of a table of scores, from its runs."""
+    """The contents of a table of scores, from its runs; the first system is the baseline of its tests."""
 
     metrics: Annotated[OneOrMore[Metric], Parameter(help="A column each, below each of `columns`.")]
-    baseline: Annotated[
-        str | None, Parameter(help="The system that significance is tested against, if it is run.")
-    ] = None
     sweep: Annotated[bool, Parameter(help="Let the validation set choose among the rows.")] = False
     notes: Annotated[tuple[Line, ...], Parameter(help="Further notes below the table.")] = ()
 

@@ -33,7 +33,7 @@ def notes(
     ]
     rest = [
         how_to_read(cells, runs, f"chosen by the highest mean of {METRICS[CHOICE].label}" * options.sweep),
-        significance(isolate(dict(options.labels).get(options.baseline, "")), units, cells),
+        significance(isolate(options.labels[0][1]), units, cells),
         _untested(cells),
         *_published(published, cells.dropna(subset=["paper"])),
         *options.notes,

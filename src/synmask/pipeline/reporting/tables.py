@@ -45,18 +45,18 @@ def write_table(
     """
     known = read_published(published)
     runs = _gather(options, scores, parses, tasks)
-    cells = cells_of(options, options.metrics, runs, options.baseline, known.numbers)
+    baseline, label = options.labels[0]
+    cells = cells_of(options, options.metrics, runs, baseline, known.numbers)
     if options.sweep:
         choice = results.choose_systems(runs)
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
         cells = cells.assign(best=[choice.get(tuple(place)) == system for *place, system in rows])
         cells["best_published"] = False
     paragraphs = notes(options, known, cells, runs, output)
-    baseline = dict(options.labels).get(options.baseline, "")
     by_run = runs.drop(columns=[*FOR_NOTES, "label", "group"])
     write_tables(
         output,
-        [PrintedTable(options.title, cells, *paragraphs, baseline)],
+        [PrintedTable(options.title, cells, *paragraphs, label)],
         {".csv": cells[OF_CSV], ".runs.csv": by_run},
     )
 

@@ -286,12 +286,10 @@ class Targets:
         table, columns = self.tables[name], self.columns(name)
         labels = [[system, label_of(self.config, self.published, system)] for system in table.systems]
         labels += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
-        first = table.systems[0]
         return {
             "title": table.title,
             "metrics": list(table.metrics),
             "sweep": name in self.config.experiments and self.entry(name).sweep is not None,
-            "baseline": first if any(first in column["runs"] for column in columns) else None,
             "labels": labels,
             "columns": columns,
             "notes": [*BASELINE_NOTES] if table.benchmark else self._without_trees(name),
