@@ -198,7 +198,7 @@ EDITS = {
     "a comment, a docstring, an annotation": replaced(
         "pipeline/text/tokenise.py", '"""From raw text', '"""In other words: from raw text'
     ),
-    "an error's words": replaced("pipeline/text/bpe.py", "not a list of BPE merges; remove it", "no BPE; remove it"),
+    "an error's words": replaced("pipeline/text/bpe.py", "not a list of BPE merges", "no BPE"),
     "code that reads the configuration": replaced("pipeline/config/base.py", "le=1000", "le=1001"),
     "code that shows progress": appended("pipeline/training/progress.py"),
     "a new verb": replaced("pipeline/verbs.py", '"Figures": {', '"Figures": {\n        "new": "cli:new",'),
