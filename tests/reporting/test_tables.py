@@ -339,6 +339,11 @@ def test_a_table_without_any_run_shows_what_is_published(table):
     assert all(row["mean"] == row["p"] == "" for row in rows)
 
 
+def test_a_table_without_runs_and_numbers_is_refused(table):
+    with pytest.raises(UserError, match="tables/t: no experiment runs its systems, no paper has"):
+        table(spec_of(["peer"], directions=["en-de"]))
+
+
 def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, tmp_path):
     spec = spec_of(["a", "b"])
     runs = [run(system, seed, seed * 1.1, right=seed) for system in ("a", "b") for seed in (1, 2, 3)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from synmask.pipeline.config.loading import read_published
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.metric_names import is_measured
 from synmask.pipeline.reporting import results
 from synmask.pipeline.reporting.cells import OF_CSV, ScoreOptions, cells_of
@@ -40,13 +41,16 @@ def write_table(
         output: Prefix of .csv (a row per cell), .runs.csv (a row per run), .md, .tex and .json.
 
     Raises:
-        UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
-            cell were trained with different settings, or runs of one column decoded or scored differently.
+        UserError: a file is missing or lacks a key; a run is given twice or is not of the table, or the table
+            has none and no number; runs of one cell were trained with different settings, or runs of one
+            column decoded or scored differently.
     """
     known = read_published(published)
     runs = _gather(options, scores, parses, tasks)
     baseline, label = options.labels[0]
     cells = cells_of(options, options.metrics, runs, baseline, known.numbers)
+    if not cells["asked"].any() and cells["printed"].isna().all():
+        raise UserError(f"{output}: no experiment runs its systems, no paper has their numbers; add some")
     if options.sweep:
         choice = results.choose_systems(runs)
         rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
