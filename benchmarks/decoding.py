@@ -111,7 +111,7 @@ def compare(path, lines, tokens, beam, turns, references=()):
     searches = {"ours": ours, "fairseq": fairseqs}
     device = next(model.parameters()).device.type
     cpu = device == "cpu"
-    if not cpu or CPU.pairs:
+    if not cpu or CPU.bf16_pairs:
         searches["ours, bf16"] = partial(ours, precision="bf16")
     if guide == "none" and cpu and find_spec("ctranslate2"):
         searches["CTranslate2"] = partial(ctranslate2s, path=path)

@@ -14,7 +14,6 @@ import yaml
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from markdown_it import MarkdownIt
-from matplotlib import font_manager
 from matplotlib.font_manager import fontManager
 from rich.cells import cell_len
 
@@ -86,20 +85,16 @@ def test_a_heat_map_of_hostile_tokens_is_xml(tmp_path):
 
 @pytest.fixture
 def bundled_fonts(monkeypatch):
-    """Matplotlib knows its own fonts alone; returns a list of paths, to which a test adds this machine's."""
+    """Matplotlib lists its own fonts alone."""
     bundled = [font for font in fontManager.ttflist if "DejaVu" in font.name or "Last Resort" in font.name]
     monkeypatch.setattr(fontManager, "ttflist", bundled)
-    installed, find = [], font_manager.findSystemFonts
-    monkeypatch.setattr(
-        font_manager,
-        "findSystemFonts",
-        lambda paths=None, **kwargs: find(paths, **kwargs) if paths else installed,
-    )
+    figures._add_installed_fonts.cache_clear()
     languages.print_note.cache_clear()
-    return installed
+    yield
+    figures._add_installed_fonts.cache_clear()
 
 
-def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, capsys, tmp_path):
+def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, monkeypatch, capsys, tmp_path):
     new = FontBuilder(1000)
     new.setupGlyphOrder([".notdef", "apple"])
     new.setupCharacterMap({ord("苹"): "apple"})
@@ -111,12 +106,14 @@ def test_a_font_that_is_newer_than_matplotlibs_list_is_found(bundled_fonts, caps
     new.setupPost()
     new.save(tmp_path / "new.ttf")
     (tmp_path / "damaged.ttf").write_bytes(b"no font")
-    bundled_fonts += [str(tmp_path / name) for name in ("damaged.ttf", "new.ttf")]
+    paths = [str(tmp_path / name) for name in ("damaged.ttf", "new.ttf")]
+    monkeypatch.setattr(figures, "findSystemFonts", lambda: paths)
     assert figures.fonts_for(["苹"]) == ["DejaVu Sans", "New"]
     assert capsys.readouterr().err == ""
 
 
-def test_characters_without_a_font_are_said_before_the_figure(bundled_fonts, capsys):
+def test_characters_without_a_font_are_said_before_the_figure(bundled_fonts, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "findSystemFonts", list)
     assert figures.fonts_for(["plain", "é"]) == ["DejaVu Sans"]
     assert capsys.readouterr().err == ""
     assert figures.fonts_for(["苹果"]) == ["DejaVu Sans"]

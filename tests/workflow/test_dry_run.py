@@ -135,7 +135,7 @@ def test_a_dry_run_asks_for_the_licensed_corpus(project):
         "aspec is licensed and cannot be downloaded: get dev.txt, test.txt, train.txt, "
         "then set `mirrors: {aspec: FOLDER}` in config.yaml"
     )
-    prepared = "results/aspec/raw/ja-zh/train.ja"
+    prepared = "results/aspec/raw/zh-ja/train.ja"
     for words in ("-n", "-np"):
         assert project.snakemake(words, prepared).output.count(line) == 1
     project.config["mirrors"] = {"aspec": "/nowhere"}

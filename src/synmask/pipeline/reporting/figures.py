@@ -6,6 +6,7 @@ The same data gives the same bytes.
 import re
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontManager, fontManager, get_font
+from matplotlib.font_manager import findSystemFonts, fontManager, get_font
 
 from synmask.pipeline.arguments import Figure as Place
 from synmask.pipeline.arguments import Labels, OneOrMore
@@ -214,7 +215,7 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
         return [font]
     other = _font_with(lacking)
     if other is None:  # matplotlib's list, which it keeps on the disk, may be older than a font
-        fontManager.ttflist = FontManager().ttflist
+        _add_installed_fonts()
         other = _font_with(lacking)
     if other is not None:
         return [font, other]
@@ -233,6 +234,14 @@ def _font_with(characters: set[int]) -> str | None:
         if not font.name.startswith("Last Resort") and characters <= _characters(font.fname):
             return font.name
     return None
+
+
+@cache
+def _add_installed_fonts() -> None:
+    """Add this machine's fonts that matplotlib does not list."""
+    for path in sorted({*findSystemFonts()} - {font.fname for font in fontManager.ttflist}):
+        with suppress(Exception):  # damaged ones are left out, as matplotlib does
+            fontManager.addfont(path)
 
 
 @cache
