@@ -29,56 +29,15 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
 
 
-rule all:
-    default_target: True
-    input:
-        [path for target in CONFIG.targets for path in TARGETS.target_files(target)],
-        [] if CONFIG.partial else RESULTS / "report.html",
-    localrule: True
-
-
-if not CONFIG.partial:
-
-    for name in TARGETS.submission_tables():
-
-        rule:
-            name:
-                f"{name}-submission"
-            # answers to the test sets, as GLUE's server takes them
-            input:
-                partial(submissions, name),
-            localrule: True
-
-    rule:
-        name:
-            "glue-data"
-        # the tasks of language understanding as checked TSV
-        input:
-            [
-                fill(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
-                for benchmark, entry in CONFIG.benchmarks.items()
-                if {*entry.tasks} <= {*GLUE_TASKS}
-                for task in entry.tasks
-                for part in entry.tasks[task].rows
-            ],
-        localrule: True
-
-    rule download:
-        input:
-            [path for target in CONFIG.targets for path in TARGETS.downloads(target)],
-        # everything that the chosen targets need from the network; the rest then runs offline
-        localrule: True
-
-
-for name in [*CONFIG.experiments, *CONFIG.all_tables]:
+for name, files in TARGETS.by_name():
     PLANNED.check_free(name)
 
     rule:
         name:
             name
+        default_target: name == "all"
         input:
-            TARGETS.target_files(name),
-            TARGETS.page(name),
+            partial(listed, files),
         localrule: True
 
 

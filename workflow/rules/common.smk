@@ -11,7 +11,6 @@ from synmask.pipeline.config.schema import as_json
 from synmask.pipeline.errors import exit_on_user_error
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import DIRECTION, LANGUAGE
-from synmask.pipeline.tasks import GLUE_TASKS
 from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import compat_slurm, slurm, sources, terminal
 from synmask.pipeline.workflow.jobs import MODEL, VOCABULARY, Jobs, as_options, by_attempt
@@ -125,9 +124,9 @@ def gold(wildcards):
 
 
 @exit_on_user_error()
-def submissions(table, wildcards):
-    """The zips for GLUE's server of a table's systems."""
-    return TARGETS.submissions(table)
+def listed(files, wildcards):
+    """The files of a target, by its entry in `Targets.by_name`."""
+    return files()
 
 
 def reported(path, caption, group="{experiment}", **label):

@@ -25,12 +25,6 @@ rule table:
         " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
 
 
-rule tables:
-    input:
-        [path for target in CONFIG.targets for path in TARGETS.target_tables(target)],
-    localrule: True
-
-
 rule parse_table:
     input:
         scores=lambda w: TARGETS.files(TARGETS.runs(w.experiment, induced="distances"), "parse.json"),

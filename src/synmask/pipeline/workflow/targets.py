@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, get_args
@@ -92,6 +92,31 @@ class Targets:
         return [path for path in dict.fromkeys(paths) if not self.config.partial or self.exists(path)]
 
     # ---- a target ------------------------------------------------------------------------------------------
+
+    def by_name(self) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+        """All names that can be built, each with a function that lists its files.
+
+        "all" are the chosen targets, "tables" their tables, "download" what they need from the network,
+        "glue-data" the tasks of language understanding as checked TSV, TABLE-submission the answers to the
+        test sets of a benchmark's table, as GLUE's server takes them. With `partial`, nothing is downloaded.
+        """
+        config = self.config
+        yield "all", self._all
+        yield "tables", lambda: self._of_chosen(self.target_tables)
+        if not config.partial:
+            yield "download", lambda: self._of_chosen(self.downloads)
+            yield "glue-data", self._glue_data
+            for name in self._submission_tables():
+                yield f"{name}-submission", partial(self.submissions, name)
+        for name in (*config.experiments, *config.all_tables):
+            yield name, lambda name=name: [*self.target_files(name), *self.page(name)]
+
+    def _all(self) -> list[str]:
+        report = [] if self.config.partial else [f"{RESULTS}/report.html"]
+        return [*self._of_chosen(self.target_files), *report]
+
+    def _of_chosen(self, files: Callable[[str], list[str]]) -> list[str]:
+        return list(dict.fromkeys(path for target in self.config.targets for path in files(target)))
 
     def target_files(self, target: str) -> list[str]:
         """The tables, figures and models of a target; with `partial`, its tables."""
@@ -198,13 +223,21 @@ class Targets:
         systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
         return [fill(BENCHMARK + "/submission/{system}.zip", benchmark=name, system=one) for one in systems]
 
-    def submission_tables(self) -> list[str]:
+    def _submission_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
+        tables = self.config.tables.items()
+        return [name for name, table in tables if table.tasks is None and table.benchmark in self._glue()]
+
+    def _glue(self) -> list[str]:
+        """The benchmarks whose tasks are GLUE's."""
+        return [name for name, entry in self.config.benchmarks.items() if {*entry.tasks} <= {*GLUE_TASKS}]
+
+    def _glue_data(self) -> list[str]:
         return [
-            name
-            for name, table in self.config.tables.items()
-            if table.benchmark and table.tasks is None
-            if {*self.config.benchmarks[table.benchmark].tasks} <= {*GLUE_TASKS}
+            fill(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
+            for benchmark in self._glue()
+            for task, entry in self.config.benchmarks[benchmark].tasks.items()
+            for part in entry.rows
         ]
 
     # ---- an experiment -------------------------------------------------------------------------------------
