@@ -1,11 +1,13 @@
 // Memory for the large tensors of a training on a CPU. `use_blocks` makes PyTorch use it.
 //
 // Each batch has other sizes, so that malloc's heap becomes full of holes: a quarter of a training's memory. Here, large
-// blocks are the system's own. Those that are free are kept for the next batch, but only as long as all blocks together
-// take at most 1/16 more than the most that was ever used at once.
+// blocks are the system's own pages. Those that are free are kept for the next batch, cut and stretched to its sizes, but
+// only as long as all blocks together take at most 1/16 more than the most that was ever used at once. New pages are dear:
+// the system clears each of them, at its first use.
 
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,9 +18,8 @@
 namespace synmask {
 
 constexpr size_t LEAST = 256 << 10;  // bytes of a large block; malloc has the others
-constexpr size_t PAGE = 4096;
+const size_t PAGE = sysconf(_SC_PAGESIZE);
 constexpr size_t SPARE = 16;  // 1/16 of the blocks may be free at the peak
-constexpr size_t WASTE = 8;   // 1/8 of a block may be too much
 
 struct Block {
   void* start;
@@ -40,27 +41,34 @@ class Blocks final : public c10::Allocator {
  private:
   static void release(void* start);
 
-  // A block of at least this size; null if the system has none.
+  // A block of this size, of a free block's pages; null if the system has no more.
   void* take(size_t size) {
     std::lock_guard lock(mutex);
     auto best = free.end();
     for (auto block = free.begin(); block != free.end(); ++block)
-      if (block->size >= size && block->size - size <= size / WASTE && (best == free.end() || block->size < best->size))
-        best = block;
-    Block block{nullptr, size};
+      if (best == free.end() || is_better(block->size, best->size, size)) best = block;
+    Block block{nullptr, 0};
     if (best != free.end()) {
       block = *best;
       kept -= block.size;
       free.erase(best);
-    } else {
+    }
+    if (block.size < size) {
       const size_t limit = std::max(most, live + size);
-      drop_until(limit + limit / SPARE - size);
-      block.start = map(size);
-      if (!block.start) {
+      drop_until(limit + limit / SPARE / PAGE * PAGE - size);
+      void* start = stretch(block, size);
+      if (!start) {
         drop_until(0);
-        block.start = map(size);
+        start = stretch(block, size);
       }
-      if (!block.start) return nullptr;
+      if (!start) {
+        put(block);
+        return nullptr;
+      }
+      block = {start, size};
+    } else if (block.size - size >= LEAST) {
+      put({static_cast<char*>(block.start) + size, block.size - size});
+      block.size = size;
     }
     live += block.size;
     most = std::max(most, live);
@@ -68,18 +76,33 @@ class Blocks final : public c10::Allocator {
     return block.start;
   }
 
-  // Gives the system those blocks that are free the longest, until all take at most so many bytes.
+  // The smaller of two that are large enough, or else the larger one.
+  static bool is_better(size_t one, size_t other, size_t least) {
+    return other < least ? one > other : one >= least && one < other;
+  }
+
+  void put(Block block) {
+    if (block.size) free.push_back(block);
+    kept += block.size;
+  }
+
+  // Gives the system pages of those blocks that are free the longest, until all blocks take at most so many bytes.
   void drop_until(size_t size) {
     auto block = free.begin();
-    for (; block != free.end() && live + kept > size; ++block) {
-      munmap(block->start, block->size);
-      kept -= block->size;
+    while (block != free.end() && live + kept > size) {
+      const size_t dropped = std::min(block->size, live + kept - size);
+      block->size -= dropped;
+      munmap(static_cast<char*>(block->start) + block->size, dropped);
+      kept -= dropped;
+      if (!block->size) ++block;
     }
     free.erase(free.begin(), block);
   }
 
-  static void* map(size_t size) {
-    void* start = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // This block with pages added, or a new one; null if the system has no more.
+  static void* stretch(const Block& block, size_t size) {
+    void* start = block.start ? mremap(block.start, block.size, size, MREMAP_MAYMOVE)
+                              : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return start == MAP_FAILED ? nullptr : start;
   }
 
@@ -88,9 +111,8 @@ class Blocks final : public c10::Allocator {
     std::lock_guard lock(mutex);
     const auto found = used.find(start);
     if (found == used.end()) return false;
-    free.push_back({start, found->second});
     live -= found->second;
-    kept += found->second;
+    put({start, found->second});
     used.erase(found);
     return true;
   }
