@@ -1,7 +1,8 @@
 """`snakemake`, `synmask` and `python` without their start: a process that has imported what they import forks one for each call.
 
 Each call is a process of its own, with the caller's words, folder, environment and files. It shares with others the
-modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it;
+modules of other packages, and Python's order of sets; it imports modules of synmask itself, but for one, which knows the
+normal forms of our files by their text. If the caller dies, so does it;
 a SIGTERM or SIGCONT to the caller reaches it and what it has started.
 """
 
@@ -26,6 +27,7 @@ LOADED = (
     "synmask.pipeline.training",  # for fairseq
 )  # fmt: skip
 PROGRAMS = {"snakemake": "snakemake.cli", "synmask": "synmask.__main__"}
+NORMALISE = "synmask.pipeline.workflow.normalise"
 SOCKET = "socket"
 CALLER = """#!{python} -IS
 import json, os, signal, socket, sys
@@ -75,7 +77,10 @@ def serve(folder: Path) -> None:
     sys.path[:] = sys.path[1:]  # without this file's folder
     for name in LOADED:
         importlib.import_module(name)
-    for name in [name for name in sys.modules if name.split(".")[0] == "synmask"]:
+    normalise = importlib.import_module(NORMALISE)
+    for path in Path(__file__).parents[1].glob("src/synmask/**/*.py"):
+        normalise.normalise_python(path.read_text())
+    for name in [name for name in sys.modules if name.split(".")[0] == "synmask" and name != NORMALISE]:
         del sys.modules[name]
     gc.collect()
     gc.freeze()  # what is here is shared for as long as no one writes to it

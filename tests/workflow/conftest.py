@@ -26,7 +26,8 @@ from demo_grammar.tasks import write_demo_task, write_text
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.sources import is_ignored, sources
+from synmask.pipeline.workflow.normalise import is_ignored
+from synmask.pipeline.workflow.sources import sources
 
 ROOT = Path(__file__).parents[2]
 MAX_SECONDS = 1200  # that one call of snakemake may take on a busy machine

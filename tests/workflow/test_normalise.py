@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.workflow.normalise import normalise_python, normalise_text
-from synmask.pipeline.workflow.sources import is_ignored
 
 PROJECT = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(PROJECT) for path in PROJECT.glob("src/synmask/**/*.py"))
 
 
 def of(text):
-    return normalise_python(ast.parse(text), is_ignored)
+    return normalise_python(text)[1]
+
+
+def test_imports_for_types_alone_are_none():
+    text = "import synmask.a\nif TYPE_CHECKING:\n    import synmask.b\nelse:\n    from synmask import c"
+    assert normalise_python(text)[0] == ((1, 0, "synmask.a", ""), (5, 0, "synmask", "c"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)

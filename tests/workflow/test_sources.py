@@ -19,15 +19,14 @@ from synmask.pipeline import workflow
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.normalise import IGNORED, is_ignored
 from synmask.pipeline.workflow.sources import (
     BY_NAME,
-    IGNORED,
     OPTIONAL,
     ROOT,
     digest,
     digest_of_function,
     imports,
-    is_ignored,
     path_of,
     sources,
 )

@@ -7,9 +7,32 @@ comments; for other files, the whole text. Types of functions that take keywords
 
 import ast
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
+# Packages and modules that cannot change a result, including all modules below them, and the reason.
+IGNORED = {
+    "synmask.__main__": "starts the command line",
+    "synmask.pipeline.cli": "the command line, and verbs for people",
+    "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
+    "synmask.pipeline.disk": "passes on bytes as they are; tests/test_files.py has them",
+    "synmask.pipeline.errors": "words errors",
+    "synmask.pipeline.gpus": "reserves devices",
+    "synmask.pipeline.arguments": "reads the words of a command",
+    "synmask.pipeline.record": "refuses files of another run, and records the run of new ones",
+    "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
+    "synmask.pipeline.provenance": "versions and commits: notes on a result",
+    "synmask.pipeline.runs": "lists runs, which reach a job as parameters",
+    "synmask.pipeline.training.board": "shows a training in TensorBoard",
+    "synmask.pipeline.training.compat_fairseq": "makes fairseq importable; what it computes stays",
+    "synmask.pipeline.training.lock": "excludes other processes",
+    "synmask.pipeline.training.progress": "shows a training in its log",
+    "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
+    "synmask.pipeline.training.workers": "starts processes, and ends them",
+    "synmask.pipeline.verbs": "names verbs",
+    "synmask.pipeline.workflow": "says which jobs run",
+}
+PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modules below them can
 # Names from these stand in annotations; importing them does nothing else.
 FOR_TYPES = frozenset({"collections.abc", "typing"})
 LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})  # parts of nodes
@@ -26,14 +49,26 @@ TOKEN = re.compile(
 )
 
 
-def normalise_python(tree: ast.Module, is_ignored: Callable[[str], bool]) -> str:
-    """The normal form of a Python file by its syntax tree, which is changed; empty if it computes nothing.
+class Import(NamedTuple):
+    """A module that a file imports, or a name from it."""
 
-    Args:
-        is_ignored: whether a module of this name cannot change a result.
-    """
-    body = Normaliser(is_ignored).visit(tree).body
-    return repr(_plain(body)) if body else ""
+    line: int
+    level: int  # of a relative import
+    module: str
+    name: str = ""
+
+
+def is_ignored(module: str) -> bool:
+    """Whether a module cannot change a result."""
+    return module in PACKAGES or any(module == one or module.startswith(f"{one}.") for one in IGNORED)
+
+
+@cache
+def normalise_python(text: str) -> tuple[tuple[Import, ...], str]:
+    """What a Python file imports but for its types, and its normal form: empty if it computes nothing."""
+    normaliser = Normaliser()
+    body = normaliser.visit(ast.parse(text)).body
+    return tuple(normaliser.imported), repr(_plain(body)) if body else ""
 
 
 def normalise_text(text: str, suffix: str) -> str:
@@ -52,10 +87,10 @@ def _plain(node: Any) -> Any:
 
 
 class Normaliser(ast.NodeTransformer):
-    """Drops from a syntax tree what cannot change a result."""
+    """Drops from a syntax tree what cannot change a result, and lists what it imports."""
 
-    def __init__(self, is_ignored: Callable[[str], bool]) -> None:
-        self.is_ignored = is_ignored
+    def __init__(self) -> None:
+        self.imported: list[Import] = []
 
     def visit(self, node: ast.AST) -> Any:
         """Go to statements alone: in an expression, nothing is to be dropped."""
@@ -74,25 +109,24 @@ class Normaliser(ast.NodeTransformer):
         return self.generic_visit(WithoutText().visit(node))
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """Drop what is for types alone, which never runs."""
+        for_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        node.body = [] if for_types else node.body
         node = self.generic_visit(node)
-        return node.orelse if is_type_checking(node) else node
+        return node.orelse if for_types else node
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
         """Drop imports of our modules, which count by themselves."""
+        self.imported += [Import(node.lineno, 0, name.name) for name in node.names]
         node.names = [name for name in node.names if name.asname or not name.name.startswith("synmask.")]
         return node if node.names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
         """Drop names of ignored modules, unless they get another name here."""
-        node.names = [
-            name
-            for name in node.names
-            if name.asname or not self._is_ours_and_ignored(f"{node.module}.{name.name}")
-        ]
-        return node if node.names and node.module not in FOR_TYPES else None
-
-    def _is_ours_and_ignored(self, name: str) -> bool:
-        return name.startswith("synmask.") and self.is_ignored(name)
+        module = node.module or ""
+        self.imported += [Import(node.lineno, node.level, module, name.name) for name in node.names]
+        node.names = [name for name in node.names if name.asname or not is_ignored(f"{module}.{name.name}")]
+        return node if node.names and module not in FOR_TYPES else None
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         others = [*node.posonlyargs, *node.args, *filter(None, [node.vararg])]
@@ -121,19 +155,6 @@ class WithoutText(ast.NodeTransformer):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return ast.Constant("")
-
-
-def is_type_checking(node: ast.AST) -> bool:
-    """Whether this is `if TYPE_CHECKING`, whose body never runs."""
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def running(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without expressions and what never runs."""
-    yield node
-    for child in node.orelse if is_type_checking(node) else ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr):
-            yield from running(child)
 
 
 def _is_printed_note(node: ast.AST) -> bool:

@@ -1,8 +1,8 @@
 """The source files behind a step: a change of code in one of them runs the step again.
 
 A step's digest is the code of the modules that its verb imports (`verbs.VERBS`), and of what these import in
-turn, without those in `IGNORED`, which only check, print or plan. Some imports (`OPTIONAL`), and modules that
-are loaded by name (`BY_NAME`), count for the jobs that use them.
+turn, without those in `normalise.IGNORED`, which only check, print or plan. Some imports (`OPTIONAL`), and
+modules that are loaded by name (`BY_NAME`), count for the jobs that use them.
 
 Where an import stands has no effect. tests/workflow/test_sources.py runs the steps and records the functions
 that they enter: each must stand in a source, or in a module of `IGNORED`. It edits those of `IGNORED`, and a
@@ -12,7 +12,6 @@ To say which files have changed, results/logs/sources keeps the files and checks
 JSON file named by it.
 """
 
-import ast
 import hashlib
 import json
 import re
@@ -26,36 +25,13 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_json
 from synmask.pipeline.paths import LOGS
 from synmask.pipeline.verbs import module_of
-from synmask.pipeline.workflow import normalise
+from synmask.pipeline.workflow.normalise import PACKAGES, Import, is_ignored, normalise_python, normalise_text
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
 RECORDS = LOGS / "sources"
 DIGITS = 16  # of a digest
 _sums: dict[str, Mapping[str, str]] = {}  # digest → file → checksum
 _keeping = False  # whether they are written
-# Packages and modules that cannot change a result, including all modules below them, and the reason.
-IGNORED = {
-    "synmask.__main__": "starts the command line",
-    "synmask.pipeline.cli": "the command line, and verbs for people",
-    "synmask.pipeline.config": "checks settings, which reach a job whole, with defaults, as its parameters",
-    "synmask.pipeline.disk": "passes on bytes as they are; tests/test_files.py has them",
-    "synmask.pipeline.errors": "words errors",
-    "synmask.pipeline.gpus": "reserves devices",
-    "synmask.pipeline.arguments": "reads the words of a command",
-    "synmask.pipeline.record": "refuses files of another run, and records the run of new ones",
-    "synmask.pipeline.paths": "names files, which are inputs and outputs of rules",
-    "synmask.pipeline.provenance": "versions and commits: notes on a result",
-    "synmask.pipeline.runs": "lists runs, which reach a job as parameters",
-    "synmask.pipeline.training.board": "shows a training in TensorBoard",
-    "synmask.pipeline.training.compat_fairseq": "makes fairseq importable; what it computes stays",
-    "synmask.pipeline.training.lock": "excludes other processes",
-    "synmask.pipeline.training.progress": "shows a training in its log",
-    "synmask.pipeline.training.stopping": "ends a training between updates; it resumes with the same result",
-    "synmask.pipeline.training.workers": "starts processes, and ends them",
-    "synmask.pipeline.verbs": "names verbs",
-    "synmask.pipeline.workflow": "says which jobs run",
-}
-PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modules below them can
 ANNOTATED = {
     "synmask.pipeline.syntax.annotations",  # for guides that read a parser's heads or distances
     "synmask.pipeline.translation.st_nmt",  # for systems that read templates of the target
@@ -168,11 +144,6 @@ def _unchanged(file: Path, size: int, modified: int) -> str:
     return sha256(file)
 
 
-def is_ignored(module: str) -> bool:
-    """Whether a module cannot change a result."""
-    return module in PACKAGES or any(module == one or module.startswith(f"{one}.") for one in IGNORED)
-
-
 def path_of(module: str) -> Path:
     """The file of a module, or the __init__.py of a package."""
     stem = ROOT.joinpath(*module.split(".")[1:])
@@ -210,10 +181,9 @@ def _read(path: Path) -> tuple[tuple[str, ...], str]:
     """The modules of synmask that a file imports, if it is ours, and its normal form."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        return (), normalise.normalise_text(text, path.suffix)
-    tree = ast.parse(text)
-    imported = tuple(_imported(tree, path) if ROOT in path.parents else ())
-    return imported, normalise.normalise_python(tree, is_ignored)
+        return (), normalise_text(text, path.suffix)
+    imported, form = normalise_python(text)
+    return tuple(_modules(imported, path) if ROOT in path.parents else ()), form
 
 
 def imports(module: str) -> tuple[str, ...]:
@@ -221,25 +191,22 @@ def imports(module: str) -> tuple[str, ...]:
     return module.rpartition(".")[0], *_read(path_of(module))[0]
 
 
-def _imported(tree: ast.Module, path: Path) -> Iterator[str]:
-    """The modules of synmask that a file imports.
+def _modules(imported: Iterable[Import], path: Path) -> Iterator[str]:
+    """The modules of synmask among what a file imports.
 
     Raises:
         UserError: a form of import that hides which module counts.
     """
-    for node in normalise.running(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.startswith("synmask."))
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                advice = "a relative import; write `from synmask.… import …`"
-                raise UserError(f"{path}, line {node.lineno}: {advice}")
-            for name in node.names if node.module.split(".")[0] == "synmask" else ():
-                module = f"{node.module}.{name.name}"
-                module = module if _exists(module) else node.module
-                if module in PACKAGES and name.name != "__version__":
-                    advice = f"import {name.name} from the module where it stands"
-                    raise UserError(f"{path}, line {node.lineno}: {advice}")
+    for line, level, package, name in imported:
+        if level:
+            advice = "a relative import; write `from synmask.… import …`"
+            raise UserError(f"{path}, line {line}: {advice}")
+        if package.split(".")[0] == "synmask":
+            module = f"{package}.{name}" if name and _exists(f"{package}.{name}") else package
+            if name and module in PACKAGES and name != "__version__":
+                advice = f"import {name} from the module where it stands"
+                raise UserError(f"{path}, line {line}: {advice}")
+            if module != "synmask" or name:
                 yield module
 
 
