@@ -361,13 +361,12 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
         (None, ["tree", "--model", "a.pt", "--output", "t.xyz", "ja"], "synmask tree: t.xyz: the figure is an SVG; give a name that ends in .svg"),
-        (None, ["tree", "--model", "demo", "--number", "5"], "demo: comes without a validation set; give a sentence"),
-        (None, ["tree", "--model", "demo", "--direction", "en-de", "ja"], "--corpus and --direction choose a run of --system; leave them out with --model"),
+        (None, ["tree", "--model", "demo", "--number", "5"], "--number need --system; leave them out with --model"),
+        (None, ["tree", "--model", "demo", "--direction", "en-de", "ja"], "--corpus, --direction and --number need --system; leave them out with --model"),
         (None, ["export", "best.pt", "--weights", "w", "--format", "ctranslate2", "--output", "o"], "--format ctranslate2: for models of translation; leave it out"),
         (None, ["compare", "r", "--system", "a", "b", "--system", "c", "d", "--train", "t"], "--train: rare words are on the page alone; give --output, too"),
         (None, ["tree", "--model", "demo", "--configfile", "nope.yaml", "ja"], "nope.yaml: No such file"),
         (None, ["translate", "demo", "--configfile", "nope.yaml"], "nope.yaml: No such file"),
-        (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --subwords"),
     ],
 )  # fmt: skip
 def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, message):
@@ -380,7 +379,9 @@ def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypa
     assert len(error) < 200
 
 
-def test_trees_that_are_not_there_or_another_runs_are_not_drawn(capsys, tmp_path, monkeypatch):
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """The folder of a run in a project."""
     shutil.copy(ROOT / "config.yaml", tmp_path)
     shutil.copytree(ROOT / "config", tmp_path / "config")
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
@@ -388,6 +389,10 @@ def test_trees_that_are_not_there_or_another_runs_are_not_drawn(capsys, tmp_path
     run.mkdir(parents=True)
     (run / "average.pt").touch()
     monkeypatch.chdir(tmp_path)
+    return run
+
+
+def test_trees_that_are_not_there_or_another_runs_are_not_drawn(capsys, run):
     with pytest.raises(SystemExit):
         main(["tree", "--system", "grammar", "--number", "5"])
     assert "make it with: snakemake results/demo/de-en/grammar/seed1/trees.jsonl\n" in capsys.readouterr().err
@@ -399,14 +404,12 @@ def test_trees_that_are_not_there_or_another_runs_are_not_drawn(capsys, tmp_path
     assert "seed1/trees.json: of another run (seed 2, here 1)" in capsys.readouterr().err
 
 
-def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):
+def test_a_tree_that_ties_decided_says_so(capsys, run):
     row = {"tokens": [*"abcd"], "distances": [1.0, 1.0, 1.0], "eos_distance": 2.0}
-    (tmp_path / "trees.jsonl").write_text(
-        f"{json.dumps(row)}\n{json.dumps(row | {'distances': [3, 2, 1]})}\n"
-    )
-    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "1"])
-    assert capsys.readouterr().err == f"{tmp_path}: 2 of 3 splits are ties, decided for the first\n"
-    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "2"])
+    (run / "trees.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(row | {'distances': [3, 2, 1]})}\n")
+    main(["tree", "--system", "grammar", "--number", "1"])
+    assert capsys.readouterr().err == "Grammar: 2 of 3 splits are ties, decided for the first\n"
+    main(["tree", "--system", "grammar", "--number", "2"])
     assert capsys.readouterr().err == ""
 
 

@@ -50,7 +50,7 @@ def tree(
 
     Args:
         text: The sentence, as raw text (or give --number).
-        number: A sentence of the validation set, from 1, with its gold tree.
+        number: A sentence of the validation set of --system, from 1, with its gold tree.
         system: A system of the configuration; may be repeated.
         seed: The seed of the run.
         corpus: Default: the corpus of the first experiment, of those in the direction that is given.
@@ -66,8 +66,8 @@ def tree(
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
-    if model and (corpus or direction):
-        raise UserError("--corpus and --direction choose a run of --system; leave them out with --model")
+    if model and (corpus or direction or number is not None):
+        raise UserError("--corpus, --direction and --number need --system; leave them out with --model")
     jars = tokeniser_jars(configfile)
     models, gold = {_label(path): path for path in model}, None
     if system:
@@ -75,7 +75,7 @@ def tree(
     if number is None:
         top, induced = None, _induce_trees(text, models, jars)
     else:
-        parses = _validation_parses(models, configfile if system else None)
+        parses = _validation_parses(models, configfile)
         top, induced = numbered(number, gold, parses)
     try:
         sentence = sentence_of(top, induced)
@@ -98,22 +98,16 @@ def _induce_trees(text: str, models: Mapping[str, Path], jars: "Jars") -> dict[s
     return {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
 
 
-def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path] | None) -> dict[str, Path]:
-    """Label → the trees of the validation set beside a model; `configfiles`: of runs of the configuration.
+def _validation_parses(models: Mapping[str, Path], configfiles: Sequence[Path]) -> dict[str, Path]:
+    """Label → the trees of the validation set, of a run.
 
     Raises:
         UserError: they do not exist, or are of another run.
     """
     parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
-    for label, path in parses.items():
-        if models[label] == Path("demo") and not path.with_name("demo").is_file():  # the one that is shipped
-            raise UserError("demo: comes without a validation set; give a sentence, not --number")
+    for path in parses.values():
         if not path.exists():
-            command = (
-                f"synmask parse --model {models[label]} --subwords BPE --output {path} --distribution FILE"
-            )
-            if configfiles is not None:
-                command = _snakemake_command(path, configfiles)
+            command = _snakemake_command(path, configfiles)
             raise UserError(f"{path}: no such file; make it with: {command}")
         check_part(path)
     return parses
