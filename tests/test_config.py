@@ -571,6 +571,7 @@ def test_only_numbers_have_a_figure(values):
         ("guide", ["gramar"], ["transformer"], "experiments.demo.sweep.guide: unknown guide 'gramar'; did you mean 'grammar'?"),
         ("mlm_weight", [], ["grammar"], "experiments.demo.sweep.values"),
         ("mlm_weight", [[1]], ["grammar"], "experiments.demo.sweep.values.0"),
+        ("label", ["A"], ["grammar"], "experiments.demo.sweep.setting: a label changes no training; sweep another setting"),
     ],
 )  # fmt: skip
 def test_faults_of_a_sweep_are_one_line(values, setting, tried, systems, message):

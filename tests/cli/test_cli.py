@@ -362,6 +362,7 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
         (None, ["tree", "--model", "a.pt", "--output", "t.xyz", "ja"], "synmask tree: t.xyz: the figure is an SVG; give a name that ends in .svg"),
         (None, ["tree", "--model", "demo", "--number", "5"], "--number need --system; leave them out with --model"),
+        (None, ["tree", "--model", "demo", "--seed", "1", "ja"], "--seed, --corpus, --direction and --number need --system; leave"),
         (None, ["tree", "--model", "demo", "--direction", "en-de", "ja"], "--corpus, --direction and --number need --system; leave them out with --model"),
         (None, ["export", "best.pt", "--weights", "w", "--format", "ctranslate2", "--output", "o"], "--format ctranslate2: for models of translation; leave it out"),
         (None, ["compare", "r", "--system", "a", "b", "--system", "c", "d", "--train", "t"], "--train: rare words are on the page alone; give --output, too"),

@@ -209,6 +209,11 @@ def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
     assert (project.folder / whole.split()[1]).exists()
 
 
+def test_a_run_that_was_stopped_without_a_failure_has_nothing_to_fix():
+    """As by SIGTERM, of which Snakemake does not tell."""
+    assert [*WorkflowRun(counts={"train": 2}).ending()][-1][1].startswith("give the same command again")
+
+
 def test_no_cores_are_refused(project):
     """Snakemake alone waits for ever."""
     done = project.snakemake("--cores", "0", TEXT, check=False)

@@ -35,7 +35,7 @@ def tree(
     *,
     number: CountOption | None = None,
     system: Annotated[tuple[str, ...], EACH] = (),
-    seed: CountOption = 1,
+    seed: CountOption | None = None,
     corpus: str | None = None,
     direction: str | None = None,
     configfile: Annotated[tuple[Path, ...], EACH] = (),
@@ -52,7 +52,7 @@ def tree(
         text: The sentence, as raw text (or give --number).
         number: A sentence of the validation set of --system, from 1, with its gold tree.
         system: A system of the configuration; may be repeated.
-        seed: The seed of the run.
+        seed: The seed of the run; default: 1.
         corpus: Default: the corpus of the first experiment, of those in the direction that is given.
         direction: Default: the first direction of the first experiment on the corpus.
         configfile: A file of your own, which overrides config.yaml; may be repeated.
@@ -66,12 +66,13 @@ def tree(
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
         raise UserError("give either --system (with --seed) or --model")
-    if model and (corpus or direction or number is not None):
-        raise UserError("--corpus, --direction and --number need --system; leave them out with --model")
+    if model and {seed, corpus, direction, number} != {None}:
+        options = "--seed, --corpus, --direction and --number"
+        raise UserError(f"{options} need --system; leave them out with --model")
     jars = tokeniser_jars(configfile)
     models, gold = {_label(path): path for path in model}, None
     if system:
-        models, gold = _find_models(configfile, system, seed, corpus, direction)
+        models, gold = _find_models(configfile, system, seed or 1, corpus, direction)
     if number is None:
         top, induced = None, _induce_trees(text, models, jars)
     else:

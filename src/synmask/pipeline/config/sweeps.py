@@ -69,6 +69,8 @@ def _kept_options(options: dict[str, dict[str, Any]], sweep: Sweep) -> dict[str,
 
 def _swept(first: str, system: System, sweep: Sweep, path: tuple) -> dict[str, System]:
     *outer, last = sweep.setting.split(".")
+    if sweep.setting == "label":
+        raise Fault((*path, "setting"), "a label changes no training; sweep another setting")
     known = option_names(system.options_class)
     if sweep.setting in known and sweep.setting not in System.model_fields:
         raise Fault((*path, "setting"), f"an option of the guide: write options.{sweep.setting}")

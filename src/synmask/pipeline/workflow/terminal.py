@@ -216,7 +216,7 @@ class WorkflowRun:
         else:
             failed = f"; failed: {first_names(sorted(self.failed))}" if self.failed else ""
             yield "stopped", f"{done} of {self.total} jobs are done, in {took}{failed}"
-            yield "to do", RERUN_HINT.removeprefix("fix it, then ") if self.interrupted else RERUN_HINT
+            yield "to do", RERUN_HINT if self.failed else RERUN_HINT.removeprefix("fix it, then ")
         if self.log:
             yield "log", self.log
         for path in self.made if done == self.total and not self.touching else ():
