@@ -65,7 +65,7 @@ def is_ignored(module: str) -> bool:
 
 @cache
 def normalise_python(text: str) -> tuple[tuple[Import, ...], str]:
-    """The imports of a Python file, without those for types, and its normal form ("": it computes nothing)."""
+    """The imports of a Python file, but those for types, and its normal form ("": it computes nothing)."""
     normaliser = Normaliser()
     body = normaliser.visit(ast.parse(text)).body
     return tuple(normaliser.imported), repr(_plain(body)) if body else ""
