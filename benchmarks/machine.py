@@ -27,6 +27,7 @@ from synmask.pipeline.provenance import processor
 ROOT = Path(__file__).resolve().parents[1]
 TURNS = 7  # of each contestant, one after another: a ratio is the median of the turns'
 SHORTEST = 0.02  # seconds of a turn
+MASKED = bool({"ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA"} & {*os.environ})  # to a lesser kind of processor
 Step = Callable[[], Any]
 
 
@@ -40,8 +41,7 @@ def name(device: str) -> str:
     """The name of the GPU, or of the processor, and what PyTorch is masked to."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    hidden = "" if CPU.capability in processor() else f" masked to {CPU.capability}"
-    return processor() + hidden
+    return processor() + (f" masked to {CPU.capability}" if MASKED else "")
 
 
 class Spread(NamedTuple):

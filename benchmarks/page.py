@@ -19,9 +19,8 @@ import shlex
 import subprocess
 import sys
 
-from machine import ROOT
+from machine import MASKED, ROOT
 from synmask.pipeline.cpu.processor import CPU
-from synmask.pipeline.provenance import processor
 
 PAGE = ROOT / "docs/performance.md"
 TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -85,11 +84,10 @@ def main():
     parser.add_argument("--only", nargs="+", default=names, choices=names)
     args = parser.parse_args()
     failed = []
-    masked = CPU.capability not in processor()
 
     def made(found):
         head, name, command, before, end = found.groups()
-        if name not in args.only or (masked and not before.startswith(OF_EACH_KIND)):
+        if name not in args.only or (MASKED and not before.startswith(OF_EACH_KIND)):
             return found[0]
         words = [sys.executable, *shlex.split(command)[1:]]
         if missing := [word for word in words if word.startswith("results/") and not (ROOT / word).exists()]:

@@ -20,24 +20,29 @@ def chosen(**environment):
 
 
 @pytest.mark.parametrize(
-    ("pytorchs", "bf16", "amx", "mask", "capability"),
+    ("pytorchs", "name", "bf16", "amx", "mask", "capability"),
     [
-        ("AVX512", True, True, "", "AMX"),
-        ("AVX512", True, True, "avx512_core_amx", "AMX"),
-        ("AVX512", True, True, "AVX512_CORE_FP16", "AVX-512 with bf16"),
-        ("AVX512", True, True, "AVX512_CORE_VNNI", "AVX-512"),
-        ("AVX512", True, False, "", "AVX-512 with bf16"),
-        ("AVX512", False, False, "", "AVX-512"),
-        ("AVX2", True, True, "", "AVX2"),  # the others' instructions are there, but masked
-        ("DEFAULT", False, False, "", "none of AVX2 and AVX-512"),
-        ("SVE256", False, False, "", "none of AVX2 and AVX-512"),
+        ("AVX512", "Intel Xeon", True, True, "", "AMX"),
+        ("AVX512", "Intel Xeon", True, True, "avx512_core_amx", "AMX"),
+        ("AVX512", "Intel Xeon", True, True, "AVX512_CORE_FP16", "Intel's AVX-512"),
+        ("AVX512", "Intel Xeon", True, True, "AVX512_CORE_VNNI", "Intel's AVX-512"),
+        ("AVX512", "Intel Xeon", True, False, "", "Intel's AVX-512"),
+        ("AVX512", "Intel Xeon", False, False, "", "Intel's AVX-512"),
+        ("AVX512", "AMD EPYC", True, False, "", "AVX-512 with bf16"),
+        ("AVX512", "AMD EPYC", True, False, "AVX512_CORE_VNNI", "AVX-512"),
+        ("AVX512", "AMD EPYC", False, False, "", "AVX-512"),
+        ("AVX2", "Intel Xeon", True, True, "", "AVX2"),  # the others' instructions are there, but masked
+        ("DEFAULT", "AMD Opteron", False, False, "", "none of AVX2 and AVX-512"),
+        ("SVE256", "Neoverse V1", False, False, "", "none of AVX2 and AVX-512"),
     ],
 )
-def test_a_processor_is_known_by_what_pytorch_may_use(monkeypatch, pytorchs, bf16, amx, mask, capability):
+def test_a_processor_is_known_by_its_maker_and_what_pytorch_may_use(
+    monkeypatch, pytorchs, name, bf16, amx, mask, capability
+):
+    has = {"cpu_name": name, "avx512_bf16": bf16, "amx_tile": amx}
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", mask)
-    monkeypatch.setattr(processor.torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(processor.torch.cpu, "get_capabilities", lambda: has)
     monkeypatch.setattr(processor.torch.backends.cpu, "get_cpu_capability", lambda: pytorchs)
-    monkeypatch.setattr(processor.torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     assert processor.capability() == capability
     assert CHOICES[capability].capability == capability
 

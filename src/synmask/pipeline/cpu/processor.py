@@ -11,7 +11,9 @@ from typing import Literal
 
 import torch
 
-Capability = Literal["AMX", "AVX-512 with bf16", "AVX-512", "AVX2", "none of AVX2 and AVX-512"]
+Capability = Literal[
+    "AMX", "Intel's AVX-512", "AVX-512 with bf16", "AVX-512", "AVX2", "none of AVX2 and AVX-512"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Operators:
         capability: the widest vectors that the processor has; ARM has none of these, Intel's alone AMX.
         linear: linear layers in training. On AMD's processors, MKL, to which PyTorch leaves products in
             float32, makes no use of AVX-512; with AVX2 it is faster than oneDNN and needs fewer copies.
-            On Intel's, it does: measured with AMX, it is faster there, too; PyTorch leaves bf16 to oneDNN.
+            On Intel's, it does, and is faster there, too; PyTorch leaves bf16 to oneDNN.
             PyTorch takes weights of fewer than ONEDNN_WEIGHT numbers, too: oneDNN, measured on AMD's
             AVX-512, makes code for each new size, which costs more than it saves there.
         convolution: the parser's.
@@ -30,7 +32,7 @@ class Operators:
         distribution: P_D.
         continuations: attention of beam search, and its choice of continuations.
         lanes: the number of values that a decoder layer in C++ adds side by side; 0: no such layer.
-        bf16_pairs: whether decoding may multiply pairs of bf16. With AMX, that was slower than float32.
+        bf16_pairs: whether decoding may multiply pairs of bf16. On Intel's, that was slower than float32.
     """
 
     capability: Capability
@@ -47,6 +49,7 @@ CHOICES = {
     choice.capability: choice
     for choice in (
         Operators("AMX", convolution="oneDNN", lanes=16),
+        Operators("Intel's AVX-512", convolution="oneDNN", lanes=16),
         Operators("AVX-512 with bf16", "oneDNN", "oneDNN", lanes=16, bf16_pairs=True),
         Operators("AVX-512", "oneDNN", "oneDNN", lanes=16),
         Operators("AVX2", lanes=8),
@@ -64,13 +67,13 @@ WITHOUT_AMX = ("AVX512_CORE_BF16", "AVX512_CORE_FP16")
 def capability() -> Capability:
     """The vectors that this processor has and PyTorch may use."""
     widest = torch.backends.cpu.get_cpu_capability()
-    if widest == "AVX512":
-        mask = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
-        if mask in WITHOUT_BF16 or not torch.cpu._is_avx512_bf16_supported():
-            return "AVX-512"
-        amx = torch.cpu._is_amx_tile_supported() and mask not in WITHOUT_AMX
-        return "AMX" if amx else "AVX-512 with bf16"
-    return "AVX2" if widest == "AVX2" else "none of AVX2 and AVX-512"
+    if widest != "AVX512":
+        return "AVX2" if widest == "AVX2" else "none of AVX2 and AVX-512"
+    has, mask = torch.cpu.get_capabilities(), os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    bf16 = has["avx512_bf16"] and mask not in WITHOUT_BF16
+    if not has["cpu_name"].startswith("Intel"):
+        return "AVX-512 with bf16" if bf16 else "AVX-512"
+    return "AMX" if bf16 and has["amx_tile"] and mask not in WITHOUT_AMX else "Intel's AVX-512"
 
 
 CPU = CHOICES[capability()]
