@@ -283,7 +283,7 @@ def with_pieces(all_settings, tmp_path_factory):
     from synmask.pipeline.files import write_lines
     from synmask.pipeline.text.tokenise import tokenise
     from synmask.pipeline.training.binarise import read_dictionary
-    from synmask.pipeline.training.sentencepiece import write_pieces
+    from synmask.pipeline.training.subwords import write_subwords
     from synmask.pipeline.translation.model_file import save_model
     from synmask.pipeline.translation.task import GuidedTranslation
 
@@ -294,10 +294,8 @@ def with_pieces(all_settings, tmp_path_factory):
             for language, tokeniser in tokenisers.items():
                 write_lines(folder / f"{name}.{language}", tokenise(lines, language, tokeniser=tokeniser))
         used = (tokenisers["de"], tokenisers["en"])
-        settings = SentencePiece(vocab_size=60)
-        write_pieces(
-            input=folder, output=folder, source="de", target="en", settings=settings, tokenisers=used
-        )
+        pieces = {"sentencepiece": SentencePiece(vocab_size=60), "tokenisers": used}
+        write_subwords(input=folder, output=folder, source="de", target="en", **pieces)
         text = ModelText(
             source="de", target="en", tokeniser=tokenisers, vocabulary=None,
             codes=(folder / "bpe/codes").read_text().strip(),

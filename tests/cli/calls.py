@@ -64,8 +64,8 @@ JSONS = {
 CALLS = """
 text --name demo --source de --target en --splits train valid test --source-in IN/raw/train.de IN/raw/valid.de IN/raw/test.de --target-in IN/raw/train.en IN/raw/valid.en IN/raw/test.en --output OUT/. --settings @prepared --pairs @sizes
 tokenise --input IN/raw/train.de --output OUT/train.tok --language de --settings @tokens --threads 1
+subwords --input IN/. --source de --target en --sentencepiece '{"vocab_size":80}' --tokenisers none none --output OUT/pieces
 subwords --input IN/. --source de --target en --merges 60 --vocabulary-threshold 2 --output OUT/.
-sentencepiece --input IN/. --source de --target en --settings '{"vocab_size":80}' --tokenisers none none --output OUT/pieces
 annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
 templates --input IN/. --source de --target en --train-trees IN/raw/train.en.trees --valid-trees IN/raw/valid.en.trees --settings @cut --output OUT/templates
 train --data IN/bin --run OUT/RUN --source de --target en --settings @settings --seed 1 --keep 1 --again 1

@@ -6,13 +6,14 @@ from sentencepiece import SentencePieceProcessor
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.notation import join_subwords, to_words
 from synmask.pipeline.text.spm import SentencePieceSplitter, model_in_codes
 from synmask.pipeline.text.tokenise import tokenise
 from synmask.pipeline.training import sentencepiece, subwords
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
-from synmask.pipeline.training.sentencepiece import write_pieces
+from synmask.pipeline.training.subwords import write_subwords
 
 NOUNS = {"ja": ("猫", "犬", "子供", "先生"), "en": ("cat", "dog", "child", "teacher", "garden")}
 VERBS = {"ja": ("歩く", "見る", "聞く"), "en": ("walks", "sees", "hears")}
@@ -52,7 +53,7 @@ def splitter(folder, language):
     ],
 )
 def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
-    write_pieces(input=pair, output=pair, settings=SentencePiece(**settings), **PAIR)
+    write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(**settings), **PAIR)
     [codes] = read_lines(pair / "bpe/codes")
     assert (model_in_codes(codes, "ja") == model_in_codes(codes, "en")) == settings.get("shared", True)
     for language, raw in RAW.items():
@@ -71,8 +72,6 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
             *(" ".join(line.replace("▁", " ").split()) if language == "ja" else line for line in ODD),
         ]
         assert [line.strip() for line in back] == expected
-        if language == "ja":
-            assert [*read_lines(pair / "spelled/test.ja")] == spelled
         known = [line.split(" ")[0] for line in read_lines(pair / f"bpe/vocabulary.{language}")]
         dictionary = read_dictionary(pair / f"bin/dict.{language}.txt")
         assert {*known} == {*dictionary.symbols[4:]} - {f"madeupword{n:04}" for n in range(8)}
@@ -86,13 +85,29 @@ def test_any_text_comes_back_and_pieces_are_the_library_s(pair, settings):
 
 
 def test_a_piece_inside_a_word_is_marked_and_words_of_a_text_without_spaces_are_its_pieces(pair):
-    write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
+    write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=50), **PAIR)
     line = splitter(pair, "en")("The xT walks, walks")
     assert to_words(splitter(pair, "en").as_bpe(line).split()) == ["The", "xT", "walks,", "walks"]
     assert all(symbol.endswith("@@") for symbol in splitter(pair, "en")("xqz").split()[:-1])
     ours = splitter(pair, "ja")("猫 は 犬 と 歩 く 。 ▁ 犬")
     assert "@@" not in ours
     assert "".join(ours.split()).replace("▁", " ").strip() == "猫は犬と歩く。 犬"
+
+
+def test_a_parser_s_words_are_found_in_pieces(pair):
+    text = ["The xT walks", *RAW["en"]]
+    write_lines(pair / "tokens/test.en", text)
+    write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=50), **PAIR)
+    write_lines(pair / "trees", (f"(S {' '.join(f'(X {word})' for word in line.split())})" for line in text))
+    paths = {"subwords": pair / "bpe/test.en", "trees": pair / "trees", "output": pair / "a.npy"}
+    kwargs = {"language": "en", "tokeniser": "none"}
+    counts = annotate_file(**paths, codes=pair / "bpe/codes", **kwargs)
+    assert counts == {"sentences": len(text), "without_heads": len(text), "without_distances": 0}
+    assert "▁" in next(read_lines(pair / "bpe/test.en")).split()
+    with pytest.raises(UserError, match=r"test\.en, line 1: word 2 "):
+        annotate_file(**paths)
+    with pytest.raises(UserError, match=r"train\.en: no sentencepiece model of en .*; give bpe/codes"):
+        annotate_file(**paths, codes=pair / "clean/train.en", **kwargs)
 
 
 def test_an_unknown_piece_s_word_ends_with_it():
@@ -112,26 +127,28 @@ def test_an_unknown_piece_s_word_ends_with_it():
 )
 def test_a_vocabulary_that_does_not_fit_is_refused_with_one_that_does(pair, size, message):
     with pytest.raises(UserError, match=message) as error:
-        write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=size), **PAIR)
+        write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=size), **PAIR)
     assert not (pair / "bpe").exists()
-    write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=int(error.value.args[0].split()[-1])), **PAIR)  # fmt: skip
+    write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=int(error.value.args[0].split()[-1])), **PAIR)  # fmt: skip
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_an_empty_side_is_refused(pair, shared):
     write_lines(pair / "clean/train.en", [""])
     with pytest.raises(UserError, match=r"train\.en: no sentence in it"):
-        write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=20, shared=shared), **PAIR)
+        write_subwords(
+            input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=20, shared=shared), **PAIR
+        )
 
 
 def test_characters_outside_the_model_are_counted_and_long_sentences_refused(pair, capsys, monkeypatch):
     write_lines(pair / "clean/train.en", [*RAW["en"] * 9, "The ☃ sees ☃."])
-    write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
+    write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=50), **PAIR)
     assert "train.en: 2 pieces are unknown to the model, such as '☃'; raise" in capsys.readouterr().err
     monkeypatch.setattr(subwords, "MAX_SUBWORDS", 20)
     write_lines(pair / "tokens/valid.ja", [" ".join("猫" * 4), " ".join("猫" * 30)])
     with pytest.raises(UserError, match=r"tokens/valid\.ja, line 2: \d+ sub-words, a model reads 20"):
-        write_pieces(input=pair, output=pair, settings=SentencePiece(vocab_size=50), **PAIR)
+        write_subwords(input=pair, output=pair, sentencepiece=SentencePiece(vocab_size=50), **PAIR)
 
 
 def test_large_text_is_thinned(pair, monkeypatch):

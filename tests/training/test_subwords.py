@@ -1,5 +1,6 @@
 import pytest
 
+from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.bpe import BpeSplitter, learn_joint_bpe, read_frequent
@@ -60,3 +61,9 @@ def test_a_source_sentence_that_no_model_can_read_is_named(pair, monkeypatch):
     write_lines(pair / "tokens/valid.de", ["a", long])
     with pytest.raises(UserError, match=r"tokens/valid\.de, line 2: 21 sub-words, a model reads 20"):
         write_subwords(input=pair, output=pair, **PAIR)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"merges": 12, "sentencepiece": SentencePiece(vocab_size=50)}])
+def test_sub_words_are_of_one_kind(pair, kwargs):
+    with pytest.raises(UserError, match="give --merges, for BPE, or --sentencepiece"):
+        write_subwords(input=pair, output=pair, source="de", target="en", **kwargs)

@@ -28,7 +28,6 @@ STEPS = {
     "Text": {
         "tokenise": "text.tokenise:tokenise_file",
         "subwords": "training.subwords:write_subwords",
-        "sentencepiece": "training.sentencepiece:write_pieces",
         "annotate": "syntax.annotations:annotate_file",
         "templates": "training.templates:write_templates",
     },

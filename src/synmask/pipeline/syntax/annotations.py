@@ -5,7 +5,7 @@ A file of annotations is one array (T, 3) of int16 for the T sub-words of a spli
 gap after the sub-word; -1 if there is none. The file is memory-mapped and shared by all systems.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO
@@ -13,12 +13,14 @@ from typing import IO
 import numpy as np
 
 from synmask.options import NO_TOKEN
+from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.syntax.tree import tree_distances
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_head_lines, read_trees, word_difference
 from synmask.pipeline.text.notation import to_words, word_starts
+from synmask.pipeline.text.spm import SentencePieceSplitter, model_in_codes
 
 WITHIN_WORD_DISTANCE = 1  # the distance between sub-words of a word; between words it is at least 2
 END_DISTANCE = 2000  # the distance before </s>: above that of any tree
@@ -59,15 +61,21 @@ def annotate_file(
     trees: Path | None = None,
     heads: Path | None = None,
     kept: Path | None = None,
+    codes: Path | None = None,
+    language: Language | None = None,
+    tokeniser: Tokeniser = "none",
 ) -> dict[str, int]:
     """Write dependency heads and constituency distances of sub-words, for systems that read them.
 
     Args:
-        subwords: Sentences in BPE.
+        subwords: Sentences in BPE, or with --codes in sentencepiece's pieces.
         output: The annotations, .npy; counts go into a .json file beside it.
         trees: A bracketed tree of each sentence's words; FLAT or (()) marks an unparsed sentence.
         heads: Each sentence's heads, from 1, 0 for the root; empty if unknown.
         kept: clean/kept.* of `text`: which lines of trees and heads became sentences.
+        codes: sentencepiece's models, in bpe/codes.
+        language: Of the sentences in pieces.
+        tokeniser: Of the sentences in pieces, which join the tokens of `char`.
 
     Returns:
         The numbers of "sentences", and of those "without_heads" and "without_distances".
@@ -78,10 +86,11 @@ def annotate_file(
     """
     counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
     tokens_seen = 0
+    as_bpe = _splitter(codes, language, tokeniser).as_bpe if codes else str
     beside = output.with_suffix(".json")
     with all_writing([output, beside], "wb") as (handle, text):
         _write_header(handle, 0)
-        for tokens, tree, parents in read_parsed_sentences(subwords, trees, heads, kept):
+        for tokens, tree, parents in read_parsed_sentences(subwords, trees, heads, kept, as_bpe):
             handle.write(annotate_sentence(tokens, parents, tree).tobytes())
             tokens_seen += len(tokens) + 1
             counts["sentences"] += 1
@@ -93,6 +102,13 @@ def annotate_file(
         _write_header(handle, tokens_seen)
         text.write(json_text(counts).encode())
     return counts
+
+
+def _splitter(codes: Path, language: str | None, tokeniser: str) -> SentencePieceSplitter:
+    try:
+        return SentencePieceSplitter(model_in_codes(codes.read_text(), language or ""), tokeniser)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{codes}: {error}; give bpe/codes of `synmask subwords --sentencepiece`") from None
 
 
 def _write_header(handle: IO[bytes], rows: int) -> None:
@@ -149,20 +165,25 @@ _END = object()
 
 
 def read_parsed_sentences(
-    subwords: Path, trees: Path | None, heads: Path | None, kept: Path | None
+    subwords: Path,
+    trees: Path | None,
+    heads: Path | None,
+    kept: Path | None,
+    as_bpe: Callable[[str], str] = str,
 ) -> Iterator[tuple[list[str], Tree | None, list[int] | None]]:
     """Yield the sub-words, tree and heads of each sentence; None without a file or a parse.
 
     Args:
         kept: clean/kept.* of `text`, the numbers of the lines of trees and heads that became sentences;
             without it, all did.
+        as_bpe: a line of sub-words → as many, of which undoing BPE gives the words.
 
     Raises:
         UserError: a file cannot be read, or trees or heads do not match the sentences; the message names the
             line.
     """
     rows = zip_longest(
-        map(str.split, read_lines(subwords)),
+        (as_bpe(line).split() for line in read_lines(subwords)),
         _select_lines(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
         _select_lines(read_head_lines(heads), kept) if heads else (None for _ in read_lines(subwords)),
         fillvalue=_END,

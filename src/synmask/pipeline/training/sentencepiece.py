@@ -1,4 +1,4 @@
-"""Tokens of a pair of languages → sentencepiece's models, text in their pieces, and fairseq's binary data."""
+"""Models of sentencepiece, learned from the tokens of a pair of languages (`subwords.write_subwords`)."""
 
 import base64
 import io
@@ -9,71 +9,50 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
-from synmask.pipeline.arguments import Json, Source, Target, Threads
-from synmask.pipeline.config.base import Tokeniser
 from synmask.pipeline.config.sections import SentencePiece
-from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import SPLITS, read_lines, write_lines
+from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.languages import BLANK, print_note
 from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.spm import CHARACTERS, SentencePieceSplitter, model_in_codes
 from synmask.pipeline.training.binarise import binarise
-from synmask.pipeline.training.subwords import split_files, token_files
 
 TRAINING_THREADS = 2  # on every machine: with another number, sums and so pieces differ
 MAX_SENTENCES_READ = 2_000_000  # that a model is learned from, about: the library holds them in memory
 MAX_SENTENCE_BYTES = 1 << 20  # bytes of a sentence; by default, the library would leave out those above 4,192
 
 
-def write_pieces(
-    *,
-    input: Path,
-    source: Source,
-    target: Target,
-    settings: Json[SentencePiece],
-    tokenisers: tuple[Tokeniser, Tokeniser],
-    output: Path,
-    threads: Threads = 1,
-) -> None:
-    """Learn sentencepiece's models from the clean training pairs, split all text, and write it for fairseq.
-
-    Writes what `synmask subwords` writes by BPE: OUTPUT/bpe/ and OUTPUT/bin/. The dictionaries have the
-    pieces of the models alone. OUTPUT/spelled/SPLIT.SOURCE has as many sub-words as bpe/SPLIT.SOURCE, and
-    undoing BPE gives the words (`SentencePieceSplitter.as_bpe`): `annotate` aligns them with a parser's.
-
-    Args:
-        input: The output of `synmask text`, with clean/train.LANGUAGE and tokens/{valid,test}.LANGUAGE.
-        settings: '{"vocab_size": 8000, "model_type": "unigram", "byte_fallback": true, "shared": false}'.
-        tokenisers: Of the source and of the target; pieces join the tokens of `char`.
-        output: Folder of bpe/, spelled/ and bin/; it may be that of the input.
+def learn_splitters(
+    texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece, folder: Path
+) -> dict[str, SentencePieceSplitter]:
+    """Write FOLDER/codes → the splitter of each language.
 
     Raises:
-        UserError: a file cannot be read, `vocab_size` does not fit the text, or a sentence of the source's
-            valid or test is too long for a model.
+        UserError: a file cannot be read, or has no sentence, or `vocab_size` does not fit the text.
     """
-    used = dict(zip((source, target), tokenisers, strict=True))
-    tokens = token_files(input, source, target)
-    texts = {language: tokens["train", language] for language in used}
-    with whole_folder(output, "sentencepiece") as folder:
-        codes = _learn_models(texts, used, settings)
-        write_lines(folder / "bpe/codes", [codes])
-        splitters = {
-            language: SentencePieceSplitter(model_in_codes(codes, language), used[language])
-            for language in used
-        }
-        split_files(tokens, splitters, source, folder / "bpe", threads)
-        for split in SPLITS:
-            pieces = read_lines(folder / f"bpe/{split}.{source}")
-            write_lines(folder / f"spelled/{split}.{source}", map(splitters[source].as_bpe, pieces))
-        known = {language: splitter.symbols for language, splitter in splitters.items()}
-        for language, path in texts.items():
-            _note_unknown(folder / f"bpe/train.{language}", known[language], path)
-        binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target, symbols=known)
-        for language in used:
-            rows = read_lines(folder / f"bin/dict.{language}.txt")  # with rows that fill it up
-            used_rows = (row for row in rows if not row.endswith(" 0"))
-            write_lines(folder / f"bpe/vocabulary.{language}", used_rows)
+    codes = _learn_models(texts, tokenisers, settings)
+    write_lines(folder / "codes", [codes])
+    return {
+        language: SentencePieceSplitter(model_in_codes(codes, language), tokenisers[language])
+        for language in texts
+    }
+
+
+def binarise_pieces(
+    texts: Mapping[str, Path], splitters: Mapping[str, SentencePieceSplitter], folder: Path
+) -> None:
+    """Binarise FOLDER/bpe, with the models' pieces alone in the dictionaries; write bpe/vocabulary.LANGUAGE.
+
+    A note counts the sub-words of the training text that are no pieces.
+    """
+    source, target = texts
+    known = {language: splitter.symbols for language, splitter in splitters.items()}
+    for language, path in texts.items():
+        _note_unknown(folder / f"bpe/train.{language}", known[language], path)
+    binarise(text=folder / "bpe", output=folder / "bin", source=source, target=target, symbols=known)
+    for language in texts:
+        rows = read_lines(folder / f"bin/dict.{language}.txt")  # with rows that fill it up
+        write_lines(folder / f"bpe/vocabulary.{language}", (row for row in rows if not row.endswith(" 0")))
 
 
 def _learn_models(texts: Mapping[str, Path], tokenisers: Mapping[str, str], settings: SentencePiece) -> str:

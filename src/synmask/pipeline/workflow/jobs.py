@@ -158,7 +158,7 @@ class Job:
         if self.wildcards.get("corpus") and (name := self.corpus.format):
             yield f"pipeline.corpora.{name}"
         if self.wildcards.get("corpus") and self.corpus.sentencepiece:
-            yield "pipeline.text.spm"
+            yield from ("pipeline.text.spm", "pipeline.training.sentencepiece")
         if self.tokenisers() & {*SEGMENTERS}:
             yield "pipeline.text.segment"
 
@@ -295,6 +295,13 @@ class Job:
         guide = self.system.options_class
         files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return files if guide.reads and (training or not guide.parses_itself) else []
+
+    def subword_options(self) -> str:
+        """How sub-words are learned, as options."""
+        if not (pieces := self.corpus.sentencepiece):
+            return as_options(**self.corpus.bpe.plain())
+        sides = map(self.corpus.text.tokeniser_of, (self.wildcards["source"], self.wildcards["target"]))
+        return as_options(sentencepiece=as_json(pieces), tokenisers=[*sides])
 
     def text_options(self, target: str | None = None) -> str:
         """How a model's text becomes sub-words, as options; `target`: its tokeniser, if not the corpus'."""

@@ -44,9 +44,10 @@ OPTIONAL = {
         "synmask.pipeline.training.losses",  # masks, for systems that mask
     },
     "synmask.pipeline.translation.decode": ANNOTATED,
-    "synmask.pipeline.translation.raw_text": {
-        "synmask.pipeline.text.spm"
-    },  # for corpora with `sentencepiece`
+    # for corpora with `sentencepiece`:
+    "synmask.pipeline.syntax.annotations": {"synmask.pipeline.text.spm"},
+    "synmask.pipeline.training.subwords": {"synmask.pipeline.training.sentencepiece"},
+    "synmask.pipeline.translation.raw_text": {"synmask.pipeline.text.spm"},
     "synmask.pipeline.translation.task": ANNOTATED,
     "synmask.pipeline.translation.train": {"synmask.pipeline.translation.valid_bleu"},  # validation by BLEU
 }
