@@ -319,6 +319,9 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' on corpus 'demo': guides 5 heads, the model has 4"),
         (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' on corpus 'demo': guides 3 layers, the model has 2"),
+        (lambda v: v["systems"]["transformer-tuned"]["training"].update(checkpoint="average", max_epochs=2), "systems.transformer-tuned.training.average: system 'transformer-tuned' on corpus 'iwslt14': 5 epochs to average, but only 2 trained"),
+        (lambda v: v["corpora"]["demo"]["training"].update(average=99), "corpora.demo.training.average: system 'transformer' on corpus 'demo': 99 epochs to average"),
+        (lambda v: v["corpora"]["aspec"]["training"]["mlm_weight"].pop("zh-ja"), "corpora.aspec.training.mlm_weight: system 'transformer-mlm' on corpus 'aspec': no value for zh-ja"),
         (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has no heads of ja, leave it out"),
         (lambda v: v["experiments"]["aspec-parsed"].update(systems=["transformer", "grammar", "st-nmt"]), "systems: system 'st-nmt' reads templates of the target; corpus 'aspec' has no trees of ja, leave it out"),
         (lambda v: v["systems"]["st-nmt"]["options"].update(least=7), "systems.st-nmt.options: least must not be above most"),
@@ -434,10 +437,10 @@ def test_a_target_that_cannot_be_scored_here(values, monkeypatch, code):
     values["corpora"]["mine"] = {"languages": ["de", code], "training": training, **OWN}
     experiment = {"title": "M", "corpus": "mine", "directions": [f"de-{code}"], "systems": ["grammar"]}
     values["experiments"]["mine"] = experiment
-    monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: None)
+    monkeypatch.setattr("synmask.pipeline.config.sections.find_spec", lambda name: None)
     message = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
     assert f"experiments.mine.directions: {message}" in refused(values)
-    monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: name)
+    monkeypatch.setattr("synmask.pipeline.config.sections.find_spec", lambda name: name)
     load(values)
 
 

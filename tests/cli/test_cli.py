@@ -166,6 +166,14 @@ def test_a_users_error_is_one_line_and_exit_code_1(words, message):
     assert done.stderr.count("\n") == 1
 
 
+def test_settings_that_do_not_fit_name_file_and_key(tmp_path):
+    (tmp_path / "mine.yaml").write_text("systems: {x: {training: {checkpoint: best-bleu}}}\n")
+    run = ["--corpus", "demo", "--direction", "de-en", "--system", "x"]
+    done = synmask("settings", *run, "--configfile", tmp_path / "mine.yaml")
+    fault = "systems.x.training.checkpoint: best-bleu needs a validate_bleu above 0"
+    assert done.stderr == f"synmask settings: {tmp_path}/mine.yaml, line 1: {fault}\n"
+
+
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "in").write_text("a\n")
     (tmp_path / "file").write_text("")

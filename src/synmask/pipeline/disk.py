@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -208,6 +208,19 @@ def _open_to_unpack(path: Path) -> io.BufferedReader:
     if sys.stdin is None:  # otherwise another file may have descriptor 0
         raise UserError("standard input is closed; give a file, or a pipe")
     return io.BufferedReader(PatientFile(0, "rb", "standard input"), BUFFER)
+
+
+def size_of(paths: Iterable[str | Path]) -> tuple[int, int] | None:
+    """The lines and bytes of texts (.gz or plain), unpacked; None if one cannot be read."""
+    lines = size = 0
+    try:
+        for path in map(Path, paths):
+            with open_unpacked(path) as handle:
+                for line in handle:
+                    lines, size = lines + 1, size + len(line)
+    except (OSError, UserError):
+        return None
+    return lines, size
 
 
 def sha256(path: str | Path) -> str:

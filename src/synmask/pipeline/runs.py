@@ -4,18 +4,22 @@ A target is an experiment, a table, or a group of them. Rules, tables, figures, 
 downloads are filters over the lists of this module.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import product
+from itertools import chain, product
 from typing import Annotated, ClassVar, NotRequired, get_args
 
 from pydantic import AfterValidator, ConfigDict
 from typing_extensions import TypedDict
 
+from synmask.pipeline.config.base import SEED_LIMIT, Fault, at, check_known, module_file
 from synmask.pipeline.config.benchmarks import BASELINES
+from synmask.pipeline.config.checks import check_roberta, check_run
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.errors import UserError
 from synmask.pipeline.languages import split_direction
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.paths import PREDICTOR, RUN, TUNED, WEIGHTS, Folder, fill
@@ -319,3 +323,42 @@ def of_submission(config: Config, benchmark: str, system: str) -> list[tuple[Tun
     """The runs of a system that answer GLUE's test sets, each with a test set."""
     answers = product(SUBMISSION.values(), tuning_seeds(config, benchmark))
     return [(Tuning(benchmark, task, system, seed), part) for (task, part), seed in answers]
+
+
+# ---- of a file ---------------------------------------------------------------------------------------------
+
+
+def check_request(config: Config, wildcards: Mapping[str, str]) -> None:
+    """Check the wildcards of a file in results/, which may be of a run that no target has.
+
+    Raises:
+        UserError: they name something that is not there, or a run that cannot work.
+    """
+    given = wildcards.get
+    corpus, benchmark = config.corpora.get(given("corpus")), config.benchmarks.get(given("benchmark"))
+    experiment = config.plain_experiments.get(given("experiment"))
+    task = benchmark and benchmark.tasks.get(given("task"))
+    parts = [*task.rows, *task.test_rows] if task else []
+    parses = (DataFiles(config).task_parses(given("benchmark"), given("task"), part) for part in parts)
+    try:
+        if int(given("seed") or 1) >= SEED_LIMIT:
+            raise Fault((), f"seed {given('seed')}: must be below {SEED_LIMIT}")
+        for noun, known, *names in (
+            ("direction", corpus and corpus.possible_directions, "source", "target"),
+            ("language pair", corpus and ["-".join(corpus.languages)], "first", "second"),
+            ("direction", experiment and experiment.directions, "direction"),
+            ("task", benchmark and benchmark.tasks, "task"),
+            ("part", parts, "part"),
+            ("file of sentences", {*map(os.path.basename, chain(*parses))}, "number"),
+        ):
+            if known and all(map(given, names)):
+                check_known((), noun, known, "-".join(map(given, names)))
+        if corpus and given("target") and given("system"):
+            check_run(config, (), given("corpus"), f"{given('source')}-{given('target')}", given("system"))
+        if benchmark and given("system"):
+            check_roberta(config, (), given("system"), given("benchmark"))
+        if "." in (metric := given("metric") or ""):
+            with at(metric):
+                module_file(metric)
+    except Fault as fault:
+        raise UserError(fault.line) from None

@@ -4,10 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from synmask.pipeline.config.base import nearest
-from synmask.pipeline.config.loading import check_named, inherit, load_project, origin
+from synmask.pipeline.config.base import Fault, nearest
+from synmask.pipeline.config.loading import check_named, inherit, load_project, origin, user_error
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flatten
@@ -39,9 +37,8 @@ def settings(
         )
     try:
         run = config.run_settings(corpus, direction, system)
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"systems.{system}: {reason}") from None
+    except Fault as fault:
+        raise user_error(Fault(fault.path or ("systems", system), str(fault)), inherit(values)) from None
     for _, words in tokenisers(config, [corpus]):
         print_note(words)
     if not places:

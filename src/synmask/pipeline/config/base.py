@@ -1,13 +1,16 @@
 """Types that the sections of config.yaml share: names, paths, numbers."""
 
+import ast
 import difflib
 import json
 import os
 import re
+import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -198,6 +201,36 @@ Measured = Literal["ter"] | Function  # of the test set, where a table asks for 
 Metric = Literal[Translation, "ter", Validation, Parsing, Cost, "glue"] | Function
 
 
+def module_file(function: str) -> str | None:
+    """The Python file with a function of the user's, by its dotted name; None if its module is no such file.
+
+    The module lies in the current folder, or is installed.
+
+    Raises:
+        ValueError: there is no such module or function.
+    """
+    module, _, name = function.rpartition(".")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):  # of a package around it
+        spec = None
+    if spec is None:
+        raise ValueError(f"no module {module!r}, neither in this folder nor installed")
+    if not (spec.origin or "").endswith(".py"):
+        return None
+    try:
+        nodes = [*ast.walk(ast.parse(Path(spec.origin).read_bytes()))]
+    except SyntaxError as error:
+        raise ValueError(f"{spec.origin}, line {error.lineno}: not Python ({error.msg})") from None
+    known = {getattr(node, key, None) for node in nodes for key in ("name", "asname", "id")} - {None}
+    if not {name, "*"} & known:
+        near = nearest(name, known, others=False)
+        raise ValueError(f"no {name!r} in {spec.origin}{near}")
+    return os.path.relpath(spec.origin) if spec.origin.startswith(f"{os.getcwd()}/") else spec.origin
+
+
 class Fault(ValueError):
     """An error in the value at `path`; in a validator, `path` begins at its section."""
 
@@ -211,12 +244,12 @@ class Fault(ValueError):
 
 
 @contextmanager
-def at(*path: str) -> Iterator[None]:
-    """Let a Fault's path begin here."""
+def at(*path: object) -> Iterator[None]:
+    """Let the path of a Fault, or of another ValueError, begin here."""
     try:
         yield
-    except Fault as fault:
-        raise Fault((*path, *fault.path), str(fault)) from None
+    except ValueError as error:
+        raise Fault((*path, *getattr(error, "path", ())), str(error)) from None
 
 
 def check_known(path: tuple, noun: str, known: Iterable[str], *names: object) -> None:
@@ -278,16 +311,6 @@ class Section(BaseModel):
             kwargs: for `model_dump`, such as `exclude`.
         """
         return json.loads(json.dumps(self.model_dump(mode="json", **kwargs), sort_keys=True))
-
-    @classmethod
-    def override(cls, below: "Section", over: "Section") -> Self:
-        """The values of `below`, overridden by the keys that `over` was given.
-
-        Raises:
-            ValidationError: they do not fit each other.
-        """
-        values = below.model_dump(include={*cls.model_fields})
-        return cls.model_validate(merge(values, over.model_dump(exclude_unset=True)))
 
 
 # Keys that several sections have, with different defaults.

@@ -1,22 +1,17 @@
 """Checks across sections: names that an entry mentions must exist, and what they name must fit together."""
 
 import os
-from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterable
 from itertools import product
 
-from pydantic import ValidationError
-
-from synmask.pipeline.config.base import SEED_LIMIT, Fault, at, check_known, looks
+from synmask.pipeline.config.base import Fault, at, check_known, looks
 from synmask.pipeline.config.benchmarks import BASELINES, ROBERTAS
-from synmask.pipeline.config.data_files import DataFiles, module_file
-from synmask.pipeline.config.faults import first_fault
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.sweeps import complete
-from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
-from synmask.pipeline.languages import match_language, split_direction
+from synmask.pipeline.languages import split_direction
 from synmask.pipeline.published import Published
 from synmask.pipeline.tasks import TASK_LANGUAGE
 
@@ -88,13 +83,10 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     check_known((*path, "systems"), "system", config.systems, *experiment.systems)
     check_known((*path, "peers"), "published system", published.systems, *experiment.peers)
     for system, direction in product(experiment.systems, experiment.directions):
-        _check_run(config, (*path, "systems"), experiment.corpus, direction, system)
+        check_run(config, (*path, "systems"), experiment.corpus, direction, system)
     induced = any(config.systems[name].options_class.induces for name in experiment.systems)
     for source, target in map(split_direction, experiment.directions):
         check_known((*path, "directions"), "language", languages, source, target)
-        if match_language(target, ["ko"]):
-            what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
-            _require(find_spec("mecab_ko"), (*path, "directions"), what)
         if "parsing" in experiment.tables:
             _require(induced, (*path, "tables"), "no system here induces trees; leave 'parsing' out")
             lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
@@ -103,53 +95,13 @@ def _check_experiment(config: Config, published: Published, path: tuple, experim
     _check_labels(config, published, path, (*experiment.systems, *experiment.peers))
 
 
-def check_requested(config: Config, requested: Mapping[str, str | None]) -> None:
-    """Check the wildcards of a file in results/, which may be of a run that no experiment or table has.
-
-    Raises:
-        UserError: there is no such seed, direction, task, part, file of sentences or metric, or such a run
-            cannot work.
-    """
-    corpus, benchmark, task, system = map(requested.get, ("corpus", "benchmark", "task", "system"))
-    try:
-        seed = requested.get("seed") or 1
-        _require(int(seed) < SEED_LIMIT, (), f"seed {seed}: must be below {SEED_LIMIT}")
-        if corpus and requested.get("target"):
-            direction = f"{requested['source']}-{requested['target']}"
-            check_known((), "direction", config.corpora[corpus].possible_directions, direction)
-            if system:
-                _check_run(config, (), corpus, direction, system)
-        if corpus and requested.get("first"):
-            pair = f"{requested['first']}-{requested['second']}"
-            check_known((), "language pair", ["-".join(config.corpora[corpus].languages)], pair)
-        if direction := requested.get("direction"):
-            directions = config.plain_experiments[requested["experiment"]].directions
-            check_known((), "direction", directions, direction)
-        if benchmark and task:
-            entry = config.benchmarks[benchmark].tasks
-            check_known((), "task", entry, task)
-            parts = {**entry[task].rows, **entry[task].test_rows}
-            check_known((), "part", parts, *filter(None, [requested.get("part")]))
-            parses = {
-                prefix for part in parts for prefix in DataFiles(config).task_parses(benchmark, task, part)
-            }
-            numbers = sorted(map(os.path.basename, parses))
-            check_known((), "file of sentences", numbers, *filter(None, [requested.get("number")]))
-        if benchmark and system:
-            _check_roberta(config, (), system, benchmark)
-        if metric := requested.get("metric"):
-            _check_metric((), metric)
-    except Fault as fault:
-        raise UserError(fault.line) from None
-
-
-def _check_run(config: Config, path: tuple, corpus: str, direction: str, name: str) -> None:
+def check_run(config: Config, path: tuple, corpus: str, direction: str, name: str) -> None:
     """The corpus must have what a system's guide reads, and the settings of a run must fit each other."""
     system = config.systems[name]
     try:
         config.run_settings(corpus, direction, name)
-    except ValidationError as error:
-        raise _fault_of_run(error, path, config, corpus, name) from None
+    except Fault as fault:
+        raise Fault(fault.path or path, f"system {name!r} on corpus {corpus!r}: {fault}") from None
     source, target = split_direction(direction)
     reads = system.options_class.reads
     read = f"{' and '.join(sorted(reads))} of a parser"
@@ -164,17 +116,6 @@ def _check_run(config: Config, path: tuple, corpus: str, direction: str, name: s
     what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
     pieces = system.templated and config.corpora[corpus].sentencepiece
     _require(not pieces, path, f"system {name!r} {what}")
-
-
-def _fault_of_run(error: ValidationError, path: tuple, config: Config, corpus: str, system: str) -> Fault:
-    """The fault in the settings of a run, at the key that sets it: the corpus' or the system's own."""
-    fault, run = first_fault(error, {}), f"system {system!r} on corpus {corpus!r}"
-    section = {"Model": "model", "WholeTraining": "training"}.get(error.title)
-    if section is None:
-        return Fault(path, f"{run}: {fault}")
-    own = getattr(config.systems[system], section).model_fields_set
-    entry = ("systems", system) if own else ("corpora", corpus)
-    return Fault((*entry, section, *fault.path), f"{run}: {fault}")
 
 
 def _check_benchmark(config: Config, name: str) -> None:
@@ -207,26 +148,15 @@ def _check_table(config: Config, published: Published, path: tuple, table: Table
         _require(not runs or system in {*published.systems}.union(*runs), rows, f"{what}; leave it out")
         if table.benchmark:
             _require(system not in BASELINES, rows, f"{system!r} is a trivial baseline's name; take another")
-            _check_roberta(config, rows, system, table.benchmark)
+            check_roberta(config, rows, system, table.benchmark)
     parsed = table.benchmark and not config.benchmarks[table.benchmark].parsed
     lacks = parsed and config.reads_words(table) and TASK_LANGUAGE not in config.corenlp.languages
     what = f"a system here reads a parser's words, and corenlp.languages has no {TASK_LANGUAGE!r}"
     _require(not lacks, rows, f"{what}; leave it out, or say how to parse")
-    for place, metric in enumerate(table.metrics):
-        _check_metric((*path, "metrics", place), metric)
     _check_labels(config, published, path, table.systems)
 
 
-def _check_metric(path: tuple, metric: str) -> None:
-    """A metric that is a function of the user's must be there."""
-    try:
-        if "." in metric:
-            module_file(metric)
-    except ValueError as error:
-        raise Fault(path, f"{metric}: {error}") from None
-
-
-def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> None:
+def check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> None:
     """A system of a benchmark may read only RoBERTa's tokens and the parses of the tasks.
 
     RoBERTa must have the layers that it guides; weights of the system's own must continue the benchmark's.
@@ -258,7 +188,7 @@ def _check_labels(config: Config, published: Published, path: tuple, systems: It
     """Rows of a table or figure must have different labels."""
     seen = {looks(row): "a row that stands there by itself" for row in FIXED_ROWS}
     for system in systems:
-        label = " ".join(label_of(config, published, system).split())
+        label = " ".join(config.label(system, published.systems).split())
         what = f"system {system!r} is called {label!r}, as {seen.get(looks(label))} is"
         _require(looks(label) not in seen, (*path, "systems"), f"{what}; give it another label")
         seen[looks(label)] = repr(system)
@@ -289,8 +219,3 @@ def _check_checksums(config: Config) -> None:
             files = DataFiles(config).origins.get(entry.download if section == "corpora" else name, {})
             for file in entry.sha256:
                 check_known((section, name, "sha256", file), "download", files, file)
-
-
-def label_of(config: Config, published: Published, system: str) -> str:
-    """The label of a system that runs, or that only papers report."""
-    return config.label(system) if system in config.systems else published.systems[system].label

@@ -3,20 +3,15 @@
 Of each the path, and of downloads the origin.
 """
 
-import ast
-import gzip
 import itertools
 import os
-import sys
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
 
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config.schema import Config
+from synmask.pipeline.disk import size_of
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import match_language
 from synmask.pipeline.paths import CORPUS, PAIR, RESULTS, TASK, fill
@@ -26,49 +21,6 @@ SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its ow
 HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 DIAGNOSTIC = "diagnostic"
-
-
-def module_file(function: str) -> str | None:
-    """The Python file with a function of the user's, by its dotted name; None if its module is no such file.
-
-    The module lies in the current folder, or is installed.
-
-    Raises:
-        ValueError: there is no such module or function.
-    """
-    module, _, name = function.rpartition(".")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        spec = find_spec(module)
-    except (ImportError, ValueError):  # of a package around it
-        spec = None
-    if spec is None:
-        raise ValueError(f"no module {module!r}, neither in this folder nor installed")
-    if not (spec.origin or "").endswith(".py"):
-        return None
-    try:
-        nodes = [*ast.walk(ast.parse(Path(spec.origin).read_bytes()))]
-    except SyntaxError as error:
-        raise ValueError(f"{spec.origin}, line {error.lineno}: not Python ({error.msg})") from None
-    known = {getattr(node, key, None) for node in nodes for key in ("name", "asname", "id")} - {None}
-    if not {name, "*"} & known:
-        near = base.nearest(name, known, others=False)
-        raise ValueError(f"no {name!r} in {spec.origin}{near}")
-    return os.path.relpath(spec.origin) if spec.origin.startswith(f"{os.getcwd()}/") else spec.origin
-
-
-def size_of(paths: Iterable[str]) -> tuple[int, int] | None:
-    """The lines and bytes of texts (.gz or plain), unpacked; None if one cannot be read."""
-    lines = size = 0
-    try:
-        for path in paths:
-            with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-                for line in file:
-                    lines, size = lines + 1, size + len(line)
-    except (OSError, EOFError, zlib.error):
-        return None
-    return lines, size
 
 
 @dataclass(frozen=True)

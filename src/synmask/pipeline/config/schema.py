@@ -10,15 +10,17 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from synmask.options import GuideOptions
 from synmask.pipeline.config import base, sections
 from synmask.pipeline.config import benchmarks as nlu
 from synmask.pipeline.config.base import key
+from synmask.pipeline.config.faults import S, first_fault, validate
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.files import flatten
 from synmask.pipeline.guidance import TemplateCut, option_names, options_from
+from synmask.pipeline.published import Peer
 from synmask.pipeline.run_settings import RunSettings
 
 # Reserved names of folders: in results/, in the folder of a direction, and beside the Snakefile.
@@ -113,8 +115,9 @@ class Config(base.Section):
         """The entries that a target can name: experiments, groups of them, tables."""
         return {**self.experiments, **self.all_tables}
 
-    def label(self, system: str) -> str:
-        return self.systems[system].label or system
+    def label(self, system: str, peers: Mapping[str, Peer] = {}) -> str:
+        """The label of a system that runs, or that only papers report (`peers`)."""
+        return {**peers, **self.systems}[system].label or system
 
     def reads_words(self, table: Table) -> bool:
         """Whether a system of a benchmark's table reads the parses of its tasks."""
@@ -182,18 +185,24 @@ class Config(base.Section):
 
     def training_of(self, corpus: str, system: str) -> sections.WholeTraining:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        return sections.WholeTraining.override(self.corpora[corpus].training, self.systems[system].training)
+        return self._overridden("training", sections.WholeTraining, corpus, system)
 
     def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's."""
-        return sections.Model.override(self.corpora[corpus].model, self.systems[system].model)
+        return self._overridden("model", sections.Model, corpus, system)
+
+    def _overridden(self, section: str, kind: type[S], corpus: str, system: str) -> S:
+        below, over = (getattr(entry, section) for entry in (self.corpora[corpus], self.systems[system]))
+        own = over.model_dump(exclude_unset=True)
+        with base.at(*(("systems", system) if own else ("corpora", corpus)), section):
+            return validate(kind, base.merge(below.model_dump(include={*kind.model_fields}), own))
 
     def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
         """The settings of a training: the corpus', overridden by the system's.
 
         Raises:
-            ValidationError: they do not fit each other; `load` checks those of all experiments.
-            Fault: the corpus has no share of the MLM loss for this direction.
+            Fault: they do not fit each other (if no key alone is to blame, without a path), or the corpus has
+                no share of the MLM loss for this direction; `load` checks those of all experiments.
         """
         entry, row = self.corpora[corpus], self.systems[system]
         weight = row.mlm_weight
@@ -205,12 +214,11 @@ class Config(base.Section):
                     raise base.Fault(path, f"no value for {direction}")
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
-        return RunSettings(
-            model=self.model_of(corpus, system),
-            training=self.training_of(corpus, system),
-            system=guidance,
-            decoding=entry.decoding,
-        )
+        model, training = self.model_of(corpus, system), self.training_of(corpus, system)
+        try:
+            return RunSettings(model=model, training=training, system=guidance, decoding=entry.decoding)
+        except ValidationError as error:
+            raise first_fault(error, {}) from None
 
     def template_cut(self, corpus: str, direction: str, system: str) -> dict[str, Any]:
         """How the trees of a system that reads templates are cut."""

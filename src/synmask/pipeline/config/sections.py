@@ -1,5 +1,6 @@
 """The sections of config.yaml: every key, its type and its default."""
 
+from importlib.util import find_spec
 from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
@@ -11,7 +12,13 @@ from synmask.pipeline.config import base
 from synmask.pipeline.config.base import key
 from synmask.pipeline.files import SPLITS, Split
 from synmask.pipeline.guidance import GUIDES, Guidance, adapter, option_values
-from synmask.pipeline.languages import WITHOUT_SPACES, default_tokeniser, match_language, script_of
+from synmask.pipeline.languages import (
+    WITHOUT_SPACES,
+    default_tokeniser,
+    match_language,
+    script_of,
+    split_direction,
+)
 from synmask.pipeline.metric_names import Parsing
 from synmask.pipeline.tokens import Tokens
 
@@ -439,6 +446,14 @@ class Experiment(base.Section):
                 raise base.Fault(("peers",), f"{peer!r} is among the systems; leave it out of one of them")
         return self
 
+    @model_validator(mode="after")
+    def _can_be_scored(self) -> "Experiment":
+        with base.at("directions"):
+            for _, target in map(split_direction, self.directions):
+                if match_language(target, ["ko"]) and not find_spec("mecab_ko"):
+                    raise ValueError(f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]")
+        return self
+
 
 class Table(base.Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
@@ -470,4 +485,14 @@ class Table(base.Section):
             raise ValueError("the metric glue needs a benchmark")
         if 0 < len({*self.metrics} & {*get_args(Parsing)}) < len(self.metrics):
             raise ValueError("some metrics are of trees, others not; make a table of each")
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_functions(self) -> "Table":
+        for place, metric in enumerate(self.metrics):
+            try:
+                if "." in metric:
+                    base.module_file(metric)
+            except ValueError as error:
+                raise base.Fault(("metrics", place), f"{metric}: {error}") from None
         return self

@@ -13,8 +13,7 @@ import numpy as np
 from sacrebleu.metrics import TER
 
 from synmask.pipeline.arguments import Lowercase, RunFolder, on_gpus
-from synmask.pipeline.config.base import Measured
-from synmask.pipeline.config.data_files import module_file
+from synmask.pipeline.config.base import Measured, module_file
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.evaluation.bleu import read_texts, sacrebleu_code, sentence_counts
 from synmask.pipeline.files import write_json

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from synmask.pipeline.config.benchmarks import RobertaSize, WeightsSource
-from synmask.pipeline.config.data_files import DataFiles, size_of
+from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
+from synmask.pipeline.disk import size_of
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing

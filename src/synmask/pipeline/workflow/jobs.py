@@ -9,7 +9,6 @@ from typing import Any
 
 from synmask.pipeline.config.base import SEGMENTERS
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, NluTask, Pretrain
-from synmask.pipeline.config.checks import check_requested
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import Corpus, Resources, System, TrainingSettings
@@ -17,7 +16,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, existing_or_packed
 from synmask.pipeline.languages import split_direction
 from synmask.pipeline.paths import PAIR, TASK, WEIGHTS, fill
-from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, of_submission
+from synmask.pipeline.runs import Predictor, Pretraining, Run, Training, Tuning, check_request, of_submission
 from synmask.pipeline.stamps import Stamp
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.sources import Modules, contents, digest
@@ -67,7 +66,7 @@ class Jobs:
         self.template_settings = cache(config.template_settings)
         self.nlu_settings = cache(config.nlu_settings)
         self.training_of = cache(config.training_of)
-        self.check = cache(lambda wildcards: check_requested(config, dict(wildcards)))
+        self.check = cache(lambda wildcards: check_request(config, dict(wildcards)))
 
     def __call__(self, wildcards: Wildcards) -> "Job":
         """The job of these wildcards.

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from synmask.pipeline.config.data_files import module_file
+from synmask.pipeline.config.base import module_file
 from synmask.pipeline.disk import sha256
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import write_json

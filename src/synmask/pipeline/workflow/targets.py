@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 from synmask.pipeline import runs
 from synmask.pipeline.config.benchmarks import BASELINES
-from synmask.pipeline.config.checks import label_of
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
 from synmask.pipeline.config.schema import Config, as_json
@@ -263,7 +262,7 @@ class Targets:
 
     def labels(self, systems: Iterable[str]) -> list[list[str]]:
         """Systems and their labels, each once."""
-        return [[name, self.config.label(name)] for name in dict.fromkeys(systems)]
+        return [[name, self.config.label(name, self.published.systems)] for name in dict.fromkeys(systems)]
 
     def experiment_tables(self, experiment: str) -> list[str]:
         chosen = self.entry(experiment).tables
@@ -317,7 +316,7 @@ class Targets:
     def table_options(self, name: str) -> dict[str, Any]:
         """All that a table depends on besides its runs: the options of `synmask table`."""
         table, columns = self.tables[name], self.columns(name)
-        labels = [[system, label_of(self.config, self.published, system)] for system in table.systems]
+        labels = self.labels(table.systems)
         labels += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
         return {
             "title": table.title,
