@@ -69,11 +69,11 @@ rule text:
         code=code("text"),
         inputs_checksum=lambda w: job(w).inputs_checksum(job(w).raw_text("source"), job(w).raw_text("target")),
         splits=lambda w: job(w).raw_splits(),
-        settings=lambda w: as_json(job(w).corpus.text),
-        pairs=lambda w: as_json(job(w).corpus.pairs),
+        settings=lambda w: as_options(
+            settings=as_json(job(w).corpus.text), pairs=as_json(job(w).corpus.pairs)
+        ),
         folder=subpath(output.pairs, parent=True),
     shell:
         "synmask text --name {wildcards.corpus} --source {wildcards.source} --target {wildcards.target}"
         " --splits {params.splits} --source-in {input.sources:q} --target-in {input.targets:q}"
-        " --output {params.folder:q} --settings {params.settings:q} --pairs {params.pairs:q}"
-        " --threads {threads} --jars {input.jars:q} 2> {log:q}"
+        " --output {params.folder:q} {params.settings} --threads {threads} --jars {input.jars:q} 2> {log:q}"

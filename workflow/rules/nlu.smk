@@ -56,13 +56,12 @@ rule finetune:
     params:
         code=code("finetune"),
         settings=settings("finetune"),
-        data=subpath(input.train, parent=True),
-        valid=lambda w: job(w).task.parts[0],
+        data=lambda w, input: as_options(data=os.path.dirname(input.train), valid=job(w).task.parts[0]),
         weights=lambda w: job(w).weights_folder(),
         run=subpath(output[0], parent=True),
     shell:
         train_command(
-            "synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
+            "synmask finetune {params.data} --weights {params.weights:q}"
             " --run {params.run:q} --settings {params.settings:q}"
             " --seed {wildcards.seed} --keep-checkpoints {resources.keep_checkpoints}"
         )

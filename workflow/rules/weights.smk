@@ -122,11 +122,10 @@ rule continue_pretraining:
         code=code("continue-pretraining"),
         settings=settings("continue_pretraining"),
         seed=lambda w: job(w).pretraining.seed,
-        data=subpath(input[0], parent=True),
         weights=lambda w: job(w).weights_folder(),
         run=subpath(output.summary, parent=True),
     shell:
         train_command(
-            "synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+            "synmask continue-pretraining --data {params.run:q}/ids --weights {params.weights:q}"
             " --run {params.run:q} --settings {params.settings:q} --seed {params.seed}"
         )
