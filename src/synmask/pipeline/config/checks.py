@@ -37,7 +37,7 @@ def check(config: Config, published: Published) -> None:
         check_known(("mirrors", name), "download", DataFiles(config).origins, name)
     for name, entry in config.experiments.items():
         if isinstance(entry, list):
-            _check_group(config, name, entry)
+            check_known(("experiments", name), "experiment", config.named_targets, *entry)
         else:
             _check_experiment(config, published, ("experiments", name), entry)
     for name in config.benchmarks:
@@ -66,14 +66,6 @@ def _check_corpora(config: Config) -> None:
         for direction in weight if isinstance(weight, dict) and weight != config.training.mlm_weight else ():
             path = ("corpora", corpus, "training", "mlm_weight", direction)
             check_known(path, "direction", entry.possible_directions, direction)
-
-
-def _check_group(config: Config, name: str, members: list[str]) -> None:
-    path = ("experiments", name)
-    check_known(path, "experiment", config.named_targets, *members)
-    for member in members:
-        nested = isinstance(config.experiments.get(member), list)
-        _require(not nested, path, f"{member!r} is a list itself; name its experiments")
 
 
 def _check_experiment(config: Config, published: Published, path: tuple, experiment: Experiment) -> None:
@@ -109,10 +101,9 @@ def check_run(config: Config, path: tuple, corpus: str, direction: str, name: st
         (system.templated, target, "trees", "templates of the target"),
         (reads, source, "heads" if "heads" in reads else "trees", read),
     ):
-        parses = (DataFiles(config).parses(corpus, split, language) for split in SPLITS)
-        there = not reader or all(parse in paths for paths in parses)
+        there = all(parse in DataFiles(config).parses(corpus, split, language) for split in SPLITS)
         lacks = f"corpus {corpus!r} has no {parse} of {language}, leave it out"
-        _require(there, path, f"system {name!r} reads {what}; {lacks}")
+        _require(there or not reader, path, f"system {name!r} reads {what}; {lacks}")
     what = f"reads templates, which are made of BPE; corpus {corpus!r} has sentencepiece, leave it out"
     pieces = system.templated and config.corpora[corpus].sentencepiece
     _require(not pieces, path, f"system {name!r} {what}")
@@ -196,20 +187,15 @@ def _check_labels(config: Config, published: Published, path: tuple, systems: It
 
 def _check_duplicates(config: Config) -> None:
     """Reject names that two targets, or two folders of results, would have."""
-    tables = {f"{name}-parsing": ("experiments", name) for name in config.experiments}
-    for what, sections, others in (
-        ("weights, a corpus or a benchmark", ("weights", "corpora", "benchmarks"), []),
-        (
-            "another target, or the table of its trees or of one task,",
-            ("experiments", "tables"),
-            [*tables.items(), *((name, ("tables",)) for name in config.single_tables)],
-        ),
+    derived = {*config.single_tables, *(f"{name}-parsing" for name in config.experiments)}
+    for what, seen, *sections in (
+        ("weights, a corpus or a benchmark", set(), "weights", "corpora", "benchmarks"),
+        ("another target, or the table of its trees or of one task,", derived, "experiments", "tables"),
     ):
-        own = [(name, (section, name)) for section in sections for name in getattr(config, section)]
-        seen = set()
-        for name, path in (*others, *own):
-            _require(name not in seen, path, f"{what} has this name; take another")
-            seen.add(name)
+        for section in sections:
+            for name in getattr(config, section):
+                _require(name not in seen, (section, name), f"{what} has this name; take another")
+                seen.add(name)
 
 
 def _check_checksums(config: Config) -> None:

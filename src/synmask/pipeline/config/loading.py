@@ -5,19 +5,18 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
-from synmask.pipeline.config.base import WITH_JARS, Fault, Section, check_known, merge, nearest
+from synmask.pipeline.config.base import WITH_JARS, Fault, check_known, merge, nearest
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.data_files import DataFiles
-from synmask.pipeline.config.faults import validate
+from synmask.pipeline.config.faults import S, validate
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.yaml_source import command_line_values, place, read_yaml
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.published import Published
 
-S = TypeVar("S", bound=Section)
 NO_KEY = object()
 
 COMMON = ("training", "decoding", "resources")  # sections that every corpus can override

@@ -93,6 +93,15 @@ class Config(base.Section):
                 raise base.Fault((name,), fault)
         return entries
 
+    @field_validator("experiments")
+    @classmethod
+    def _flat_groups(cls, experiments: dict[str, Experiment | list[str]]) -> dict:
+        for name, entry in experiments.items():
+            for member in entry if isinstance(entry, list) else ():
+                if isinstance(experiments.get(member), list):
+                    raise base.Fault((name,), f"{member!r} is a list itself; name its experiments")
+        return experiments
+
     @field_validator("weights")
     @classmethod
     def _continued_once(cls, weights: dict[str, nlu.WeightsSource]) -> dict[str, nlu.WeightsSource]:
