@@ -253,3 +253,10 @@ def test_a_run_given_twice_is_not_drawn(histories, tmp_path):
     with pytest.raises(UserError, match=r"^transformer on demo de-en, seed 1: given twice"):
         draw_curves([*histories, histories[0]], tmp_path / "f")
     assert not [*tmp_path.glob("f.*")]
+
+
+def test_a_figure_has_all_its_files_or_none(tmp_path):
+    figure, _ = figures.panels(1)
+    with pytest.raises(AttributeError):
+        figures.save(figure, tmp_path / "f", None)  # no data
+    assert not [*tmp_path.iterdir()]

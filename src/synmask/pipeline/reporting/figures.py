@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,9 @@ from synmask.pipeline.arguments import Labels, OneOrMore
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.display import arrow, printable
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import flatten, read_csv, read_json, writing
+from synmask.pipeline.files import flatten, read_csv, read_json, write_all
 from synmask.pipeline.languages import print_note
 from synmask.pipeline.record import read_record, read_run
-from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.results import (
     CHOICE,
     RUN,
@@ -264,12 +264,14 @@ def _legend_below(figure: Figure, axes: Axes) -> None:
 
 
 def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
-    """Write `out`.svg, .pdf and .csv, without the date."""
+    """Write `out`.svg, .pdf and .csv, all or none, without the date."""
     settle(figure)
-    for extension, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
-        with writing(f"{out}.{extension}", "wb") as handle:
-            figure.savefig(handle, format=extension, metadata=undated)
-    write_csv(out, data)
+    svg, pdf = BytesIO(), BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None})
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    contents = {"svg": svg.getvalue(), "pdf": pdf.getvalue()}
+    contents["csv"] = data.to_csv(index=False, lineterminator="\n")
+    write_all({Path(f"{out}.{extension}"): content for extension, content in contents.items()})
 
 
 def settle(figure: Figure) -> None:

@@ -13,7 +13,7 @@ from markupsafe import escape as html_escape
 
 from synmask.pipeline.display import escape_markdown, isolate, markdown_table
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_json, write_all, writing
+from synmask.pipeline.files import read_json, write_all
 from synmask.pipeline.reporting.cells import as_text, frame_of, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 
@@ -67,12 +67,6 @@ def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, p
     write_all({Path(f"{out}{suffix}"): text for suffix, text in texts.items()})
 
 
-def write_csv(out: str | Path, data: pd.DataFrame) -> None:
-    """Write OUT.csv."""
-    with writing(f"{out}.csv") as handle:
-        data.to_csv(handle, index=False, lineterminator="\n")
-
-
 def _saved(table: PrintedTable) -> dict[str, Any]:
     cells = table.cells.astype(object).where(table.cells.notna(), None)
     return vars(table) | {"cells": cells.to_dict("records")}
@@ -105,11 +99,8 @@ def _with_labels(block: pd.DataFrame, escape: Callable[[str], str]) -> tuple[pd.
 
 
 def _markdown(table: PrintedTable) -> str:
-    def form(cell: Mapping[str, Any]) -> str:
-        return f"**{cell['text']}**" if cell["best"] else cell["text"]
-
     parts = [f"# {escape_markdown(table.title)}"]
-    for name, block in table.blocks(form):
+    for name, block in table.blocks(lambda cell: f"**{cell['text']}**" if cell["best"] else cell["text"]):
         frame, align = _with_labels(block, lambda text: escape_markdown(isolate(text)))
         heads = [" ".join(filter(None, head)) for head in frame.columns.to_flat_index()]
         text = markdown_table(heads, align, frame.to_numpy().tolist())
@@ -154,7 +145,6 @@ def html_blocks(
         return text
 
     for name, block in table.blocks(form):
-        style = block.fillna("–").style.hide(names=True).hide(names=True, axis="columns")
-        for axis in ("index", "columns"):
-            style = style.format_index(escape="html", axis=axis)
+        style = block.rename(index=html_escape, columns=html_escape).fillna("–").style
+        style = style.hide(names=True).hide(names=True, axis="columns")
         yield name, Markup(style.to_html(exclude_styles=True, bold_headers=False))
