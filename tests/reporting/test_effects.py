@@ -20,8 +20,8 @@ CONTRASTS = [
 ]
 SYSTEMS = [["b", "Base"], ["a", "Better <i>"], ["c", "Alike"], ["d", "Absent"]]
 EXPERIMENT = {
-    "name": "toy", "title": "Toy", "corpus": "toy", "directions": ["de-en"], "systems": SYSTEMS,
-    "runs": {"de-en": {system: [1, 2, 3] for system, _ in SYSTEMS}},
+    "name": "toy", "title": "Toy", "systems": SYSTEMS,
+    "columns": [{"corpus": "toy", "column": "de-en", "group": "", "runs": {name: [1, 2, 3] for name, _ in SYSTEMS}}],
     "tables": [], "figures": [],
 }  # fmt: skip
 ASKED = {"corpus": "toy", "experiments": ["toy"], "contrasts": CONTRASTS}

@@ -50,6 +50,13 @@ def table():
     return PrintedTable("Toy", frame_of(rows), warnings, notes, "Transformer")
 
 
+RUNS = {"transformer": [1, 2], "grammar": [1, 2]}
+
+
+def column(corpus, name, runs):
+    return {"corpus": corpus, "column": name, "group": "", "runs": runs}
+
+
 SPEC = {
     "title": "Report: Toy & more",
     "figures": ["results/figures/method.svg"],
@@ -57,10 +64,8 @@ SPEC = {
         {
             "name": "toy",
             "title": "Toy & more",
-            "corpus": "toy",
-            "directions": ["de-en"],
             "systems": [["transformer", "Transformer"], ["grammar", GRAMMAR]],
-            "runs": {"de-en": {"transformer": [1, 2], "grammar": [1, 2]}},
+            "columns": [column("toy", "de-en", RUNS)],
             "tables": ["results/tables/toy.md", "results/tables/toy-parsing.md"],
             "figures": ["results/figures/toy-bleu.svg", "results/figures/toy-de-en-curves.svg"],
         }
@@ -245,7 +250,7 @@ def test_what_is_missing_is_called_missing(project):
 
 
 def test_an_empty_project_is_a_page_of_missing_things(project, open_page):
-    spec = SPEC | {"experiments": [SPEC["experiments"][0] | {"corpus": "none"}]}
+    spec = SPEC | {"experiments": [SPEC["experiments"][0] | {"columns": [column("none", "de-en", RUNS)]}]}
     write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")
     shown = open_page(project / "results/report.html")
     assert "0 of 4" in shown.html
@@ -446,7 +451,7 @@ def test_the_cards_commands_can_be_pasted(project):
     for path in project.glob("results/my toy/**/scores.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"corpus": "my toy"}))
     spec = copy.deepcopy(SPEC)
-    spec["experiments"][0]["corpus"] = "my toy"
+    spec["experiments"][0]["columns"][0]["corpus"] = "my toy"
     write_report(spec=spec, output=project / "results/report.html", captions=project / "captions")
     html = unescape((project / "results/report.html").read_text())
     target = "'results/my toy/de-en/transformer/seed1/scores.json'"
@@ -490,10 +495,8 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):
     entry = {
         "name": "glue",
         "title": "GLUE",
-        "corpus": "glue",
-        "directions": ["mrpc"],
         "systems": [["roberta", "RoBERTa"]],
-        "runs": {"mrpc": {"roberta": [1]}},
+        "columns": [column("glue", "MRPC", {"roberta": [1]}) | {"task": "mrpc", "part": "dev"}],
         "tables": [],
         "figures": [],
         "metrics": {"dev": "dev"},

@@ -213,8 +213,8 @@ def test_counts_of_another_run_are_not_tested(tmp_path):
 
 def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    spec = {"corpus": "c", "directions": ["de-en"], "systems": [("grammar", "G")]}
-    spec["runs"] = {"de-en": {"grammar": [1]}}
+    column = {"corpus": "c", "column": "de-en", "group": "", "runs": {"grammar": [1]}}
+    spec = {"systems": [("grammar", "G")], "columns": [column]}
     folder = Path("results/c/de-en/grammar/seed1")
     path = scored(folder, RUN, hypothesis_test_txt="a\n")
     assert read_runs(spec)[0].scores
@@ -225,8 +225,8 @@ def test_a_page_shows_no_part_of_another_run(tmp_path, monkeypatch):
     refused(train, "of another training than .*scores.json", read_runs, spec)
     tuned = scored(Path("results/glue/cola/grammar/seed1"), TUNED | {"training": "this"})
     written(tuned.with_name("train.json"), '{"training": "other"}')  # no input of a page of tasks
-    tasks = {"corpus": "glue", "directions": ["cola"], "metrics": ["dev"], "runs": {"cola": {"grammar": [1]}}}
-    assert read_runs(spec | tasks)[0].scores
+    task = column | {"corpus": "glue", "column": "CoLA", "task": "cola", "part": "dev"}
+    assert read_runs(spec | {"columns": [task]})[0].scores
     written(train, '{"training": "this"}')
     assert read_runs(spec)[0].scores
     for part, other in (("system", "transformer"), ("seed", 2), ("direction", "en-de")):

@@ -148,12 +148,14 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     assert json.loads(ours.page_spec("report-paper"))["title"] == "Report: paper"  # of many
     task = json.loads(ours.page_spec("report-nlu-demo"))
     assert [part["name"] for part in task["experiments"]] == ["nlu-demo"]
-    assert task["experiments"][0]["runs"]["acceptability"]["roberta"] == [1, 2]
+    assert task["experiments"][0]["columns"][0]["runs"]["roberta"] == [1, 2]
     assert ours.page_files("report-nlu-demo").count("results/tables/nlu-demo.md") == 1
     alone = json.loads(ours.page_spec("report-demo"))
     assert [part["name"] for part in alone["experiments"]] == ["demo"]
     systems = ("transformer", "grammar", "grammar-mended")
-    assert alone["experiments"][0]["runs"] == {"de-en": {name: [1, 2] for name in systems}}
+    assert [column["column"] for column in alone["experiments"][0]["columns"]] == ["de-en"]
+    runs = alone["experiments"][0]["columns"][0]["runs"]
+    assert [*runs.items()] == [(name, [1, 2]) for name in systems]  # in the order of rows
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]
 
 

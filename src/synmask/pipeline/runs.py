@@ -98,6 +98,16 @@ class Tuning(Training):
     system: str
     seed: int
 
+    @property
+    def corpus(self) -> str:
+        """The benchmark, where tables and pages have a corpus."""
+        return self.benchmark
+
+    @property
+    def direction(self) -> str:
+        """The task, where pages have a direction."""
+        return self.task
+
     def folders(self, *free: str) -> str:
         return super().folders("system", *free)
 

@@ -118,9 +118,8 @@ def panels(spec: PageSpec, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
         UserError: a file is damaged, or two runs have other test sentences.
     """
     for asked in spec.get("contrasts", ()):
-        folders = dict.fromkeys(
-            run.folder for run in runs if run.corpus == asked["corpus"] and _is_counted(run)
-        )
+        of_corpus = (run for run in runs if run.training.corpus == asked["corpus"])
+        folders = dict.fromkeys(run.folder for run in of_corpus if _is_counted(run))
         results = [*chain.from_iterable(compare_all(asked["contrasts"], partial(read_results, folders)))]
         experiments = [part for part in spec["experiments"] if part["name"] in asked["experiments"]]
         labels = {name: label for part in experiments for name, label in part["systems"]}
@@ -153,8 +152,9 @@ def _by_seed(scores: Mapping[int, float] | float) -> str:
 def _add_a_seed(contrast: ContrastResult, experiments: Sequence[PagePart]) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for experiment in experiments:
-        if contrast.system in dict(experiment["systems"]) and contrast.direction in experiment["directions"]:
-            seeds_so_far = sorted({*experiment["runs"][contrast.direction][contrast.system], *contrast.ours})
+        runs = {column["column"]: column["runs"] for column in experiment["columns"]}
+        if contrast.system in runs.get(contrast.direction, {}):
+            seeds_so_far = sorted({*runs[contrast.direction][contrast.system], *contrast.ours})
             settings = json.dumps({experiment["name"]: {"seeds": [*seeds_so_far, seeds_so_far[-1] + 1]}})
             return shlex.join(["snakemake", experiment["name"], "--config", f"experiments={settings}"])
     return ""

@@ -6,17 +6,18 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from synmask.pipeline.reporting.contrasts import Contrast
+from synmask.pipeline.runs import Columns
 
 FORBID = ConfigDict(extra="forbid")
 
 
 class PagePart(TypedDict):
-    """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
+    """The part of a page on one experiment, or on a benchmark.
 
     Attributes:
         note: a sentence above all of its results.
         systems: name and label of each.
-        runs: direction → system → seeds.
+        columns: directions, or parts of tasks, with their runs in the order of the page.
         tables, figures: paths of Markdown and of SVG files.
         pages: heading and path of each HTML page that becomes a section (it must load nothing).
         metrics: for a benchmark, the heads of its parts' scores.
@@ -27,10 +28,8 @@ class PagePart(TypedDict):
     name: str
     title: str
     note: NotRequired[str | None]
-    corpus: str
-    directions: list[str]
     systems: list[tuple[str, str]]
-    runs: dict[str, dict[str, list[int]]]
+    columns: Columns
     tables: list[str]
     figures: list[str]
     pages: NotRequired[list[tuple[str, str]]]

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -12,7 +12,6 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any, get_args
 
-import pandas as pd
 from markupsafe import Markup
 
 from synmask.pipeline.arguments import Json
@@ -70,7 +69,8 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
     experiments = [_experiment(entry, captions) for entry in spec["experiments"]]
     filters = {
         "cards": lambda runs: [
-            (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
+            (key, list(group))
+            for key, group in groupby(runs, attrgetter("training.direction", "training.system"))
         ],
         "blocks": _blocks,
         "costs": lambda table: table.cells["metric"].isin(get_args(Cost)).any(),
@@ -102,34 +102,34 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
 def _experiment(spec: PagePart, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
     runs = read_runs(spec)
+    there = [run for run in runs if run.scores]
     numbers = [Path(path).with_suffix(".json") for path in spec["tables"]]
     pages = spec.get("pages", [])
-    translations = {} if "metrics" in spec else _translations(spec, runs)
     return {
         "metrics": TRANSLATION_SCORES,
         "note": None,
         **spec,
-        "systems": dict(spec["systems"]),
         "kind": "Task" if "metrics" in spec else "Direction",
-        "runs": [run for run in runs if run.scores],
+        "runs": there,
         "missing": [run for run in runs if not run.scores],
         "summary": summary(runs),
-        "settings": settings(runs),
+        "settings": settings(there),
         "tables": [(path, read_tables(path)) for path in numbers if path.exists()],
         "figures": _figures(spec["figures"], spec["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
         "absent": _absent([*spec["tables"], *spec["figures"], *(path for _, path in pages)]),
-        "translations": translations,
+        "translations": {} if "metrics" in spec else _translations(there),
     }
 
 
 def _blocks(table: PrintedTable, experiment: dict[str, Any]) -> list[tuple[str, Markup]]:
     """A table's HTML, in which the numbers of the experiment's runs link to them."""
-    name, corpus = experiment["name"], experiment["corpus"]
+    trainings = (run.training for run in experiment["runs"])
+    there = {(training.corpus, training.direction, training.system) for training in trainings}
 
-    def link(cell: pd.Series) -> str | None:
-        here = cell["run"] in experiment["directions"] and cell["system"] in experiment["systems"]
-        return f"#run-{name}-{cell['run']}-{cell['system']}" if here and cell["corpus"] == corpus else None
+    def link(cell: Mapping[str, Any]) -> str | None:
+        here = (cell["corpus"], cell["run"], cell["system"]) in there
+        return f"#run-{experiment['name']}-{cell['run']}-{cell['system']}" if here else None
 
     return [*html_blocks(table, link)]
 
@@ -175,14 +175,13 @@ def _body(page: Path) -> Markup:
     return Markup(body[1])
 
 
-def _translations(spec: PagePart, runs: Iterable[TrainingRun]) -> dict[str, tuple[list[Name], list[Example]]]:
+def _translations(runs: Iterable[TrainingRun]) -> dict[str, tuple[list[Name], list[Example]]]:
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
     by_direction = {}
-    for direction in spec["directions"]:
-        scored = (run for run in runs if run.direction == direction and run.scores)
-        translated = [run for run in scored if (run.folder / TRANSLATED).exists()]
-        hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in translated}
-        folder = Path(fill(PAIR / "text", direction, corpus=spec["corpus"]))
+    for (corpus, direction), group in groupby(runs, attrgetter("training.corpus", "training.direction")):
+        translated = [run for run in group if (run.folder / TRANSLATED).exists()]
+        hypotheses = {(run.label, run.training.seed): run.folder / TRANSLATED for run in translated}
+        folder = Path(fill(PAIR / "text", direction, corpus=corpus))
         texts = [folder / f"test.{language}" for language in split_direction(direction)]
         if hypotheses and all(path.exists() for path in texts):
             signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ import pandas as pd
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import flatten, read_json
-from synmask.pipeline.languages import split_direction
 from synmask.pipeline.paths import run_of_folder
 from synmask.pipeline.record import check_owner, read_record, read_training_digest
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_spec import PagePart
 from synmask.pipeline.reporting.results import commits
-from synmask.pipeline.runs import Run, Tuning
+from synmask.pipeline.runs import Run, Tuning, of_columns
 from synmask.pipeline.tasks import TASKS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
@@ -41,19 +39,11 @@ FILES = {  # to which a page links, if they exist
 class TrainingRun:
     """One training of an experiment; `scores` is empty if it has not been scored."""
 
-    corpus: str
-    direction: str
-    system: str
+    training: Run | Tuning
     label: str
-    seed: int
     folder: Path
     scores: dict[str, Any]
     when: datetime | None
-
-    @property
-    def target(self) -> str:
-        """The Snakemake target that makes the run."""
-        return str(self.folder / "scores.json")
 
     @property
     def log(self) -> list[str]:
@@ -70,7 +60,7 @@ class TrainingRun:
         part, _, name = metric.partition(".")
         value = self.scores.get("scores", {}).get(part)
         if isinstance(value, dict):
-            value = value.get(name or TASKS[self.direction].metrics[0])
+            value = value.get(name or TASKS[self.training.direction].metrics[0])
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property
@@ -97,15 +87,9 @@ def read_runs(spec: PagePart) -> list[TrainingRun]:
     Raises:
         UserError: a scores.json is not JSON, has no scores, or is another run's, or files beside it are.
     """
-    runs, corpus = [], spec["corpus"]
-    for direction, (system, label) in product(spec["directions"], spec["systems"]):
-        for seed in spec["runs"][direction].get(system, ()):
-            if "metrics" in spec:
-                folder = Path(Tuning(corpus, direction, system, seed).folder)
-            else:
-                folder = Path(Run(corpus, *split_direction(direction), system, seed).folder)
-            runs.append(TrainingRun(corpus, direction, system, label, seed, folder, *_read(folder)))
-    return runs
+    labels = dict(spec["systems"])
+    trainings = [(run, Path(run.folder)) for run in of_columns(spec["columns"])]
+    return [TrainingRun(run, labels[run.system], folder, *_read(folder)) for run, folder in trainings]
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], datetime | None]:
@@ -117,9 +101,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], datetime | None]:
     if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
         raise UserError(f"{path}: no scores in it; delete it and rerun")
     run = run_of_folder(folder)
-    training = (
-        read_training_digest(folder) if "direction" in run else {}
-    )  # a page reads no other trainings' records
+    training = read_training_digest(folder) if "direction" in run else {}  # of tasks, a page reads no records
     read_record(path, [folder / TRANSLATED, folder / "sentences.csv"], training)
     check_owner(path, {"run": scores}, {key: run[key] for key in run if key in scores})
     written = int(path.stat().st_mtime)  # 0: it was packed without its time
@@ -134,10 +116,7 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
     runs = [*runs]
     there = [run for run in runs if run.scores]
     times = [run.when for run in there if run.when]
-    versions: dict[str, dict[str, None]] = {}
-    for run in there:
-        for package, version in (run.scores.get("versions") or {}).items():
-            versions.setdefault(package, {})[version] = None
+    packages = pd.DataFrame([run.scores.get("versions") or {} for run in there]).sort_index(axis="columns")
     return {
         "there": len(there),
         "expected": len(runs),
@@ -146,25 +125,23 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
         "commits": [*dict.fromkeys(commit for run in there for commit in run.commits)],
         "devices": [*dict.fromkeys(run.scores["device"] for run in there if run.scores.get("device"))],
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
-        "versions": {package: " and ".join(versions[package]) for package in sorted(versions)},
+        "versions": {name: " and ".join(found.dropna().unique()) for name, found in packages.items()},
     }
 
 
 def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
-    """Settings by dotted name, of the first run of each system that exists.
+    """Settings of the first of each system's runs that exist.
 
     Returns:
-        {"systems": their labels, "shared": setting → value, "differing": setting → a value per system,
-        "–" if it has no such setting}; {} without runs.
+        {"systems": their labels, "shared" and "differing": dotted name → a value per system, "–" if it has no
+        such setting}.
     """
     by_label: dict[str, dict[str, str]] = {}
-    for run in (run for run in runs if run.scores):
+    for run in runs:
         parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
         texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flatten(parts).items())
         by_label.setdefault(run.label, dict(texts))
-    if not by_label:
-        return {}
     table = pd.DataFrame(by_label).fillna("–").sort_index()
     alike = table.nunique(axis="columns") == 1
-    shared, differing = table[alike].iloc[:, 0].to_dict(), table[~alike].T.to_dict("list")
+    shared, differing = (table[rows].T.to_dict("list") for rows in (alike, ~alike))
     return {"systems": [*table], "shared": shared, "differing": differing}

@@ -1,5 +1,6 @@
 """The files of each target: tables, figures, pages, models and downloads, all of the runs in `runs`."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from synmask.pipeline import runs
 from synmask.pipeline.config.benchmarks import BASELINES
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import read_published
-from synmask.pipeline.config.schema import Config, as_json
+from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
@@ -367,15 +368,14 @@ class Targets:
         )
 
     def page_spec(self, page: str) -> str:
+        """The contents of a page (`PageSpec`) as JSON; it keeps the order of runs."""
         experiments, tables = self._page_parts(page)
         parts = [*map(self._experiment_part, experiments), *map(self._benchmark_part, tables)]
         titles = [part["title"] for part in parts]
         target = page.removeprefix("report").removeprefix("-") or "all targets"
-        title = " · ".join(titles) if len(titles) <= 3 else target
+        title = f"Report: {' · '.join(titles) if len(titles) <= 3 else target}"
         contrasts = self._page_contrasts(experiments)
-        return as_json(
-            {"title": f"Report: {title}", "figures": [METHOD], "experiments": parts, "contrasts": contrasts}
-        )
+        return json.dumps({"title": title, "figures": [METHOD], "experiments": parts, "contrasts": contrasts})
 
     def _page_contrasts(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
         """The tests of a page, by corpus (`CorpusContrasts`): each system's BLEU against that of the first of
@@ -423,15 +423,12 @@ class Targets:
 
     def _experiment_part(self, name: str) -> dict[str, Any]:
         entry = self.entry(name)
-        columns = runs.columns(self.config, runs.own_table(name, entry))
         return {
             "name": name,
             "title": entry.title,
             "note": entry.note,
-            "corpus": entry.corpus,
-            "directions": entry.directions,
             "systems": self.labels(entry.systems),
-            "runs": {column["column"]: column["runs"] for column in columns},
+            "columns": runs.columns(self.config, runs.own_table(name, entry)),
             "tables": self.experiment_tables(name),
             "figures": self.figures(name),
             "pages": self.tree_pages(name),
@@ -439,16 +436,13 @@ class Targets:
 
     def _benchmark_part(self, name: str) -> dict[str, Any]:
         table = self.config.all_tables[name]
-        tasks = self.config.tasks_of(table)
-        parts = list(dict.fromkeys(part for task in tasks.values() for part in task.parts))
+        columns = [column for column in self.columns(name) if column["task"]]
         return {
             "name": name,
             "title": table.title,
-            "corpus": table.benchmark,
-            "directions": list(tasks),
             "systems": self.labels(system for system in table.systems if system in self.config.systems),
-            "runs": {column["task"]: column["runs"] for column in self.columns(name) if column["task"]},
+            "columns": columns,
             "tables": [table_file(name)],
             "figures": [],
-            "metrics": {part: part.replace("_", ", ") for part in parts},
+            "metrics": {column["part"]: column["part"].replace("_", ", ") for column in columns},
         }
