@@ -82,13 +82,14 @@ def cells_of(
         published: (corpus, column, metric, system) → number.
     """
     runs = runs.reindex(columns=list(dict.fromkeys([*runs, *metrics, "diverged"])))
-    by_cell = dict(iter(runs.groupby(CELL, sort=False)))
+    scores = runs.melt([*CELL, "seed", "counts", "diverged"], metrics, "metric").dropna(subset=["value"])
+    scores["value"] = scores["value"].astype(float) * [METRICS[name].scale for name in scores["metric"]]
+    by_cell = dict(iter(scores.groupby([*CELL, "metric"], sort=False)))
     seeds_of_average = options.expected.groupby("system")["seed"].nunique().to_dict()
     cells = []
     for column, metric, (system, label) in product(options.columns, metrics, options.labels):
         place, is_average = (column["corpus"], column["column"]), column.get("task", "") is None
-        sides = (by_cell.get((*place, name), runs[:0]) for name in (system, baseline))
-        ours, rivals = (_finite(side, metric) for side in sides)
+        ours, rivals = (by_cell.get((*place, name, metric), scores[:0]) for name in (system, baseline))
         values = ours["value"]
         cell = dict(zip(COLUMN, (*place, metric), strict=True)) | {
             "system": system,
@@ -110,11 +111,6 @@ def cells_of(
             cell |= _tested(metric, column, ours, rivals)
         cells.append(cell)
     return mark_best(frame_of(cells))
-
-
-def _finite(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The runs with a finite score, with this `value` as it is printed."""
-    return runs.assign(value=runs[metric].astype(float) * METRICS[metric].scale).dropna(subset=["value"])
 
 
 def _tested(metric: str, column: Column, ours: pd.DataFrame, rivals: pd.DataFrame) -> dict[str, Any]:
@@ -153,13 +149,13 @@ def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def mark_best(cells: pd.DataFrame) -> pd.DataFrame:
     """With the best of each column marked, as printed, of our means and of published numbers; one alone is
     not the best."""
-    marks = {}
     for value, mark in (("mean", "best"), ("published", "best_published")):
-        rows = zip(cells["metric"], cells["system"], cells[value], strict=True)
-        ranks = pd.Series([_rank(*row) for row in rows], cells.index, dtype=float)
+        numbers = (cells["metric"], cells["system"], cells[value])
+        ranks = pd.Series(map(_rank, *numbers), cells.index, dtype=float)
         columns = ranks.groupby([cells[key] for key in COLUMN])
-        marks[mark] = ranks.eq(columns.transform("max")) & columns.transform("count").gt(1)
-    return cells.assign(**marks)
+        best = ranks.eq(columns.transform("max")) & columns.transform("count").gt(1)
+        cells = cells.assign(**{mark: best})
+    return cells
 
 
 def _rank(metric: str, system: str, value: float) -> float:
@@ -195,15 +191,16 @@ def text_of(cell: Mapping[str, Any]) -> str | None:
     return f"{text} [{', '.join(faults)}]" if faults else text
 
 
-def _lines(cell: Mapping[str, Any]) -> Iterator[tuple[str, str | None, bool]]:
-    """The lines of its system that a cell has: each with its text, and whether this is the best."""
+def _lines(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The cell once for each line of its system that it has, with its text, and whether this is the best."""
     if pd.notna(cell["printed"]):
         line = "published" if cell["origin"] == "measured" else "quoted"
-        yield line, cell["printed"], cell["best_published"]
+        yield cell | {"line": line, "text": cell["printed"], "best": cell["best_published"]}
     if cell["asked"] or cell["seeds"]:
-        yield "here", text_of(cell), cell["best"]
+        yield cell | {"line": "here", "text": text_of(cell)}
     if cell["metric"] == "glue" and pd.notna(cell["median"]):
-        yield "median", f"{cell['median']:z.{METRICS['glue'].digits}f}", False
+        median = f"{cell['median']:z.{METRICS['glue'].digits}f}"
+        yield cell | {"line": "median", "text": median, "best": False}
 
 
 def as_text(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
@@ -222,15 +219,13 @@ def as_text(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd
         head=cells["metric"].map(heads),
         column=cells["column"].map(arrow),
     )
-    lines = (
-        cell | {"line": line, "place": LINES.index(line), "text": text, "best": best}
+    texts = pd.DataFrame(
+        line | {"place": LINES.index(line["line"]), "text": line["text"] and form(line)}
         for cell in cells.to_dict("records")
-        for line, text, best in _lines(cell)
+        for line in _lines(cell)
     )
-    texts = pd.DataFrame(cell | {"text": form(cell) if cell["text"] else None} for cell in lines)
-    levels = ["group", "column", "head"]
-    table = texts.pivot(index=["y", "place", "label", "line"], columns=["x", *levels], values="text")
+    index, levels = ["y", "place", "label", "line"], ["group", "column", "head"]
+    table = texts.pivot(index=index, columns=["x", *levels], values="text").droplevel(["y", "place"])
     shown = [level for level in levels if texts[level].any()]
     table.columns = pd.MultiIndex.from_frame(table.columns.to_frame()[shown])
-    table = table.droplevel(["y", "place"])
     return table if {*texts["line"]} != {"here"} else table.droplevel("line")

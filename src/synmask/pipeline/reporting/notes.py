@@ -25,6 +25,9 @@ def notes(
     units = "examples" if "glue" in options.metrics else "sentences"
     infinite = runs[runs[scores].isna().any(axis=1)]
     diverged = (f"{'; '.join(_by_cell(part))}, {why}" for why, part in runs.groupby("diverged", sort=False))
+    untested = cells[cells["baseline"].notna() & cells["p"].isna()].itertuples()
+    names = (f"{isolate(cell.label)} {arrow(cell.column)}" for cell in untested)
+    commits = [*dict.fromkeys(", ".join(runs["commit"].dropna()).split(", "))]
     warnings = [
         missing_runs(options.expected, runs, output),
         list_once("No finite score, so left out of the means", _by_cell(infinite), "; "),
@@ -34,12 +37,12 @@ def notes(
     rest = [
         how_to_read(cells, runs, f"chosen by the highest mean of {METRICS[CHOICE].label}" * options.sweep),
         significance(isolate(options.labels[0][1]), units, cells),
-        _untested(cells),
+        list_once("Not tested, for want of counts by sentence (score again)", names),
         *_published(published, cells.dropna(subset=["paper"])),
         *options.notes,
         *_signatures(options.metrics, runs),
         list_once("Trained here on", runs["device"] if {*get_args(Cost)} & {*options.metrics} else ()),
-        _commits(runs),
+        list_once("Commit" if len(commits) == 1 else "Made by the code of several commits", commits),
     ]
     return [*filter(None, warnings)], [*filter(None, rest)]
 
@@ -81,12 +84,6 @@ def significance(baseline: str, units: str, cells: pd.DataFrame, t_test: str = "
     return f"{marks}, {text}. Not corrected for the number of comparisons."
 
 
-def _untested(cells: pd.DataFrame) -> str:
-    untested = cells[cells["baseline"].notna() & cells["p"].isna()]
-    names = (f"{isolate(cell.label)} {arrow(cell.column)}" for cell in untested.itertuples())
-    return list_once("Not tested, for want of counts by sentence (score again)", names)
-
-
 def _published(published: Published, cells: pd.DataFrame) -> Iterator[str]:
     """The papers that print the numbers, and the origin of quoted ones; the papers' own notes."""
     quoted = cells[cells["origin"] == "quoted"].drop_duplicates("system")[["label", "system"]]
@@ -101,8 +98,7 @@ def _published(published: Published, cells: pd.DataFrame) -> Iterator[str]:
 def _of_corpora(runs: pd.DataFrame) -> Iterator[str]:
     """Pairs that two sets share; a tenth or more of the training pairs that limits of length leave out."""
     for key, head in {"overlap": "Pairs that occur in two sets, ", "dropped": ""}.items():
-        corpora = runs.dropna(subset=[key]).drop_duplicates(["corpus", "direction", key])
-        for corpus, direction, fact in corpora[["corpus", "direction", key]].values:
+        for corpus, direction, fact in runs[["corpus", "direction", key]].dropna().drop_duplicates().values:
             yield f"{head}{corpus} {arrow(direction)}: {fact}."
 
 
@@ -121,12 +117,6 @@ def _signatures(metrics: Sequence[str], runs: pd.DataFrame) -> Iterator[str]:
             places = group[["corpus", "direction"]].drop_duplicates().values
             where = ", ".join(f"{corpus} {arrow(direction)}" for corpus, direction in places)
             yield f"{METRICS[metric].label}{f' ({where})' if len(signatures) > 1 else ''}: {signature}."
-
-
-def _commits(runs: pd.DataFrame) -> str:
-    """The commits whose code trained and scored the runs."""
-    commits = [*dict.fromkeys(", ".join(filter(None, runs["commit"].dropna())).split(", "))]
-    return list_once("Commit" if len(commits) == 1 else "Made by the code of several commits", commits)
 
 
 def list_once(head: str, values: Iterable[object], between: str = ", ") -> str:

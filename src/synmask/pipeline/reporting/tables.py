@@ -53,16 +53,11 @@ def write_table(
         raise UserError(f"{output}: no experiment runs its systems, no paper has their numbers; add some")
     if options.sweep:
         choice = results.choose_systems(runs)
-        rows = cells[["corpus", "column", "system"]].itertuples(index=False, name=None)
-        cells = cells.assign(best=[choice.get(tuple(place)) == system for *place, system in rows])
-        cells["best_published"] = False
-    paragraphs = notes(options, known, cells, runs, output)
+        chosen = [*map(choice.get, zip(cells["corpus"], cells["column"], strict=True))]
+        cells = cells.assign(best=cells["system"].eq(chosen), best_published=False)
+    table = PrintedTable(options.title, cells, *notes(options, known, cells, runs, output), label)
     by_run = runs.drop(columns=[*FOR_NOTES, "label", "group"])
-    write_tables(
-        output,
-        [PrintedTable(options.title, cells, *paragraphs, label)],
-        {".csv": cells[OF_CSV], ".runs.csv": by_run},
-    )
+    write_tables(output, [table], {".csv": cells[OF_CSV], ".runs.csv": by_run})
 
 
 def _gather(
