@@ -191,7 +191,8 @@ def _usage_error(error: CycloptsError) -> str:
         return f"unexpected: {words}; see --help{advice}"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
-    fault, name = first_fault(error.__cause__, None), error.argument.name
+    values, name = [token.value for token in error.argument.tokens], error.argument.name
+    fault = first_fault(error.__cause__, values)
     if name == "*":  # of a section whose fields are options
         name = f"--{error.__cause__.errors()[0]['loc'][0].replace('_', '-')}"
     return f"{name}: {fault}"

@@ -19,25 +19,15 @@ from synmask.pipeline.config.sections import Text
 from synmask.pipeline.corpora.bilingual import read_tmx, read_tsv
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, Pair, all_writing, read_pairs
+from synmask.pipeline.workflow.targets import Targets
 
 Reader = Callable[[], Iterable[Pair]]
 MIN_PAIRS = 500  # different pairs of a text that is split; valid and test get a tenth each
 MAX_HELD_OUT = 1000  # pairs of each
 RATIOS = (1.5, 2.0, 3.0, 4.5, 9.0)  # limits of the length ratio; the first is the default
-OTHER_SUFFIXES = {
-    "bpe",
-    "doc",
-    "raw",
-    "src",
-    "tgt",
-    "trg",
-    "txt",
-}  # ends of file names, although ISO 639 has some
+OTHER_SUFFIXES = {"bpe", "doc", "raw", "src", "tgt", "trg", "txt"}  # of file names, though ISO 639 has some
 MAX_DROPPED = 0.02  # share of the training pairs that the limit may drop
-TINY_PAIRS, SMALL_PAIRS = (
-    20_000,
-    100_000,
-)  # training pairs below which models are as small as the demo's, multi30k-small's
+TINY_PAIRS, SMALL_PAIRS = 20_000, 100_000  # below, models are as small as the demo's, multi30k-small's
 TINY_PAIRS_SEEN = 60_000  # training pairs that a tiny model sees
 ENTRY = """\
 # yaml-language-server: $schema=schema.json
@@ -109,7 +99,7 @@ def new_corpus(
     entry, folder = Path("config", f"{name}.yaml"), Path(config.data_dir, name)
     sides, readers = _readers(files, tsv, tmx, languages)
     places = [folder / f"{split}.{side}" for split in SPLITS for side in sides]
-    _check_free(name, [*config.corpora, *config.named_targets], [entry, *places])
+    _check_free(name, [*config.corpora, *dict(Targets(config).by_name())], [entry, *places])
     try:
         with all_writing([*places, entry]) as (*texts, handle):
             drawn = reservoir_sample(
@@ -124,7 +114,7 @@ def new_corpus(
             command = " ".join(shlex.join(["synmask", *sys.argv[1:]]).split())  # one line
             handle.write(ENTRY.format(name=name, files=stems, command=command, **values))
             handle.flush()
-            load_project([Path(handle.name)])
+            _check_entry(Path(handle.name), entry)
     except BaseException:
         with suppress(OSError):  # it has other files
             os.removedirs(folder)
@@ -142,6 +132,14 @@ def _check_free(name: str, names: Iterable[str], paths: Iterable[Path]) -> None:
         raise UserError(f"{name}: the project has this name already; take another")
     if taken := [path for path in paths if path.exists()]:
         raise UserError(f"{taken[0]}: exists already; take another name than {name!r}, or move the file")
+
+
+def _check_entry(written: Path, entry: Path) -> None:
+    """Check the configuration with the `written` entry; in an error, it has the name that it will have."""
+    try:
+        load_project([written])
+    except UserError as error:
+        raise UserError(str(error).replace(os.path.abspath(written), str(entry))) from None
 
 
 def _readers(
