@@ -1,6 +1,7 @@
 """A paired bootstrap over sentences and seeds: do two systems differ in F1, BLEU or another score of sums?"""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -51,7 +52,8 @@ def paired_bootstrap(
         return 1.0
     tables = [np.ascontiguousarray(np.stack(runs)) for runs in (ours, theirs)]  # (K, N, D): row after row
     real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
-    parts = [[score(weights @ table) for table in tables] for weights in _weights(count, samples)]
+    weights = (part.astype(np.float64) for part in _weights(count, samples))
+    parts = [[score(part @ table) for table in tables] for part in weights]
     rng = np.random.default_rng(SEED + 1)
     means = [_draw_runs(np.concatenate(side, axis=1), rng) for side in zip(*parts, strict=True)]
     differences = means[0] - means[1]
@@ -60,14 +62,17 @@ def paired_bootstrap(
     return (int(as_far.sum()) + 1) / (samples + 1)
 
 
-def _weights(count: int, samples: int) -> Iterator[np.ndarray]:
+@lru_cache(maxsize=2)  # all comparisons on a test set draw the same samples
+def _weights(count: int, samples: int) -> list[np.ndarray]:
     """How often each of some samples contains each sentence, (s, N), for all samples in turn."""
     rng = np.random.default_rng(SEED)
-    step = max(WEIGHTS // count, 1)
+    step, parts = max(WEIGHTS // count, 1), []
     for start in range(0, samples, step):
         size = min(step, samples - start)
         draws = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
-        yield np.bincount(draws.ravel(), minlength=size * count).reshape(size, count).astype(np.float64)
+        weights = np.bincount(draws.ravel(), minlength=size * count).reshape(size, count)
+        parts.append(weights.astype(np.min_scalar_type(weights.max())))
+    return parts
 
 
 def _draw_runs(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
