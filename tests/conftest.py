@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ pytest_plugins = ["alone", "small_models"]
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # as benchmarks/machine.py, before anything loads torch
 # the workers share the processor: threads would wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process of a test compiles the project again
+# else each process of a test compiles the project again, and each run of the tests all of them
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session", params=[*filter(shutil.which, browser.NAMES)] or [None])
