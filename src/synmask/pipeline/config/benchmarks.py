@@ -10,10 +10,7 @@ from synmask.pipeline.config.sections import Batch, Resources
 from synmask.pipeline.guidance import GUIDES, Guidance
 from synmask.pipeline.tasks import TASKS
 
-BASELINES = {
-    "majority": "Majority",
-    "bag-of-words": "Bag of words",
-}  # trivial ones, by name: nothing is trained
+BASELINES = {"majority": "Majority", "bag-of-words": "Bag of words"}  # trivial ones: nothing is trained
 
 _PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
 ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages

@@ -317,8 +317,7 @@ class Targets:
     def table_options(self, name: str) -> dict[str, Any]:
         """All that a table depends on besides its runs: the options of `synmask table`."""
         table, columns = self.tables[name], self.columns(name)
-        labels = self.labels(table.systems)
-        labels += [[name, label] for name, label in BASELINES.items()] if table.benchmark else []
+        labels = [*self.labels(table.systems), *(map(list, BASELINES.items()) if table.benchmark else ())]
         return {
             "title": table.title,
             "metrics": list(table.metrics),
