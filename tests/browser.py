@@ -4,6 +4,7 @@ Windows of Debian's `chromium` are at least 500 pixels wide, those of its `chrom
 """
 
 import json
+import shutil
 import socket
 import subprocess
 from contextlib import suppress
@@ -24,6 +25,11 @@ HEIGHT = 900
 SMALLEST = """Math.min(...[...document.querySelectorAll("body *")]
   .filter((one) => [...one.childNodes].some((part) => part.nodeType === 3 && part.data.trim()))
   .map((one) => parseFloat(getComputedStyle(one).fontSize)))"""
+
+
+def found() -> list[str | None]:
+    """The programs that are there, the fastest first; None if there is none."""
+    return [*filter(shutil.which, NAMES)] or [None]
 
 
 class Page(HTMLParser):

@@ -24,9 +24,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
-@pytest.fixture(scope="session", params=[*filter(shutil.which, browser.NAMES)] or [None])
+@pytest.fixture(scope="session", params=browser.found()[:1])
 def chromium(request, tmp_path_factory):
-    """Each Chromium that is there."""
+    """The first Chromium that is there; test_browser.py tries each, and the others have the same engine."""
     if request.param is None:
         pytest.skip("no Chromium: install Debian's chromium or chromium-headless-shell")
     started = browser.Browser(request.param, tmp_path_factory.mktemp("browser"))

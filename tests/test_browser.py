@@ -1,4 +1,10 @@
-"""The browser of the tests of pages."""
+"""The browser of the tests of pages: each that is there."""
+
+import pytest
+
+import browser
+
+pytestmark = pytest.mark.parametrize("chromium", browser.found(), indirect=True, scope="session")
 
 PAGE = """<!doctype html><html><head><meta http-equiv="Content-Security-Policy" content="img-src 'none'"></head>
 <body><p id="one">text</p><script>console.log("said", 1); lacking();</script><img src="x.png"></body></html>"""
