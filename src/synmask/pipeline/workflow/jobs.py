@@ -211,12 +211,8 @@ class Job:
 
     def raw_text(self, side: str) -> list[str]:
         """The raw text of a side ("source" or "target") of a corpus: of train, then of valid and test."""
-        language = getattr(self.wildcards, side)
-        return [
-            path
-            for split in SPLITS
-            for path in self.data.raw_files(self.wildcards["corpus"], split, language)
-        ]
+        corpus, language = self.wildcards["corpus"], self.wildcards[side]
+        return [path for split in SPLITS for path in self.data.raw_files(corpus, split, language)]
 
     def raw_splits(self) -> list[str]:
         """The split of each of these files."""
@@ -256,10 +252,8 @@ class Job:
 
     def target_trees(self, *splits: str) -> list[str]:
         """The trees of the target side of these splits."""
-        return [
-            self.data.parses(self.wildcards["corpus"], split, self.wildcards["target"])["trees"]
-            for split in splits
-        ]
+        corpus, target = self.wildcards["corpus"], self.wildcards["target"]
+        return [self.data.parses(corpus, split, target)["trees"] for split in splits]
 
     def gold(self) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads".
@@ -312,8 +306,6 @@ class Job:
             vocabulary_threshold=self.corpus.bpe.vocabulary_threshold,
         )
 
-    # ---- templates of the target --------------------------------------------------------------------------
-
     def if_templated(self, *paths: str) -> Sequence[str]:
         """These files for systems that read templates of the target; none for others."""
         return paths if self.system.templated else []
@@ -331,6 +323,10 @@ class Job:
     @property
     def benchmark(self) -> Benchmark:
         return self.config.benchmarks[self.wildcards["benchmark"]]
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return self.wildcards["benchmark"], self.wildcards["task"]
 
     @property
     def task(self) -> NluTask:
@@ -366,10 +362,7 @@ class Job:
     def task_sources(self) -> list[str]:
         """The sources of a part of a task."""
         part = self.wildcards["part"]
-        test = part in self.task.test_rows
-        return self.data.task_sources(
-            self.wildcards["benchmark"], self.wildcards["task"], test=test, part=part
-        )
+        return self.data.task_sources(*self._place, test=part in self.task.test_rows, part=part)
 
     def submission_rows(self) -> list[int]:
         """How many rows each file of a submission must have."""
@@ -379,20 +372,17 @@ class Job:
     def parsed_parts(self) -> list[str]:
         """The parts of a task whose sentences a file of these holds."""
         start = self.wildcards["number"].rstrip("0123456789")
-        return [*self.data.parsed_together(self.wildcards["benchmark"], self.wildcards["task"])[start]]
+        return [*self.data.parsed_together(*self._place)[start]]
 
     def task_parses(self) -> list[str]:
-        return self.data.task_parses(
-            self.wildcards["benchmark"], self.wildcards["task"], self.wildcards["part"]
-        )
+        return self.data.task_parses(*self._place, self.wildcards["part"])
 
     def parse_files(self) -> list[str]:
         return _files_of(self.task_parses())
 
     def sentence_files(self) -> int:
         """The number of files that hold the sentences of these parts."""
-        part = self.parsed_parts()[0]
-        return len(self.data.task_parses(self.wildcards["benchmark"], self.wildcards["task"], part))
+        return len(self.data.task_parses(*self._place, self.parsed_parts()[0]))
 
     def task_syntax(self, *parts: str) -> list[str]:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
