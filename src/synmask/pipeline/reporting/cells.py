@@ -51,8 +51,7 @@ class TableOptions:
         """The runs, one row each, in the table's order."""
         runs = [
             (column["corpus"], column["column"], system, seed, label, column["group"])
-            for column in self.columns
-            for system, label in self.labels
+            for column, (system, label) in product(self.columns, self.labels)
             for seed in column["runs"].get(system, ())
         ]
         return pd.DataFrame(runs, columns=[*CELL, "seed", "label", "group"])
@@ -135,12 +134,9 @@ def _tested(metric: str, column: Column, ours: pd.DataFrame, rivals: pd.DataFram
 def frame_of(cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """The frame of cells, ordered by column, metric and row.
 
-    Columns beside `OF_CSV`'s (docs/tables.md):
-        group: the heading of the corpus.
-        run: direction or task of the runs; none of an average.
-        printed: the published number as its paper prints it.
-        change: the difference from the baseline.
-        diverged: how many of the runs did.
+    Beside `OF_CSV` (docs/tables.md), it has the heading of the corpus (`group`), the direction or task of the
+    runs (`run`; of an average none), the published number as its paper prints it, the difference from the
+    baseline (`change`), and how many runs diverged.
     """
     frame = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(NUMBERS, float))
     return frame.assign(**{mark: frame[mark].eq(True) for mark in ("best", "best_published")})
@@ -206,10 +202,8 @@ def _lines(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def as_text(cells: pd.DataFrame, form: Callable[[Mapping[str, Any]], str]) -> pd.DataFrame:
     """The table as text: rows per label and line, columns per group, direction and metric; NaN: no number.
 
-    Levels of heads without text are left out, and the lines' names if all are ours.
-
-    Args:
-        form: a cell, with its `line`, `text` and `best` → what is printed.
+    Levels of heads without text are left out, and the lines' names if all are ours. `form` prints a cell,
+    which has a `line` and its `text`, too.
     """
     metrics = {*cells["metric"]}
     heads = {name: "test " * (f"valid_{name}" in metrics) + METRICS[name].label for name in metrics}

@@ -44,14 +44,12 @@ class PrintedTable:
     notes: Sequence[str] = ()
     baseline: str = ""
 
-    def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> list[tuple[str, pd.DataFrame]]:
         """The tables of text (`cells.as_text`): one, or if it is too wide one per group of columns."""
         table = as_text(self.cells, form)
         groups = table.columns.unique("group") if "group" in table.columns.names else []
-        if table.shape[1] <= WIDEST or len(groups) < 2:
-            yield "", table
-        else:
-            yield from ((group, table[group]) for group in groups)
+        wide = table.shape[1] > WIDEST and len(groups) > 1
+        return [(group, table[group]) for group in groups] if wide else [("", table)]
 
 
 def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, pd.DataFrame]) -> None:
@@ -133,8 +131,7 @@ def html_blocks(
     """Each block's name and HTML; the numbers of our runs link to what `link` says."""
 
     def form(cell: Mapping[str, Any]) -> str:
-        text = html_escape(cell["text"])
-        text = Markup("<strong>{}</strong>").format(text) if cell["best"] else text
+        text = Markup("<strong>{}</strong>" if cell["best"] else "{}").format(cell["text"])
         if cell["line"] != "here":
             return text
         if href := link(cell):

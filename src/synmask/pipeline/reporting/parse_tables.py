@@ -25,10 +25,8 @@ TREES = [
 def write_parse_table(*, options: TableOptions, inputs: OneOrMore[Path], output: Path) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
-    They show systems and trivial trees, mean and standard deviation over seeds, and significance: the best of
-    each column in bold (never the oracle), and marks of the paired bootstrap on F1. Trivial trees depend on
-    the sentences only, so they have one score per direction. The CSV has a row for each kind of tree of each
-    run.
+    They show systems and trivial trees, mean and standard deviation over seeds, the best of each column in
+    bold (never the oracle), and marks of significance on F1. The CSV has a row per run and kind of tree.
 
     Args:
         inputs: parse.json of the runs; parse_counts.json beside each, for tests.
@@ -67,15 +65,11 @@ def _table(options: TableOptions, runs: pd.DataFrame, output: Path) -> PrintedTa
     cells = cells_of(options, metrics, rows, baseline, {})
     counted = runs.groupby("direction", sort=False)["counted"].first()
     numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
-    explained = [
-        f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}.",
-        how_to_read(cells, runs),
-        significance(label, unit, cells, "Student's"),
-    ]
-    missing = missing_runs(options.expected, runs, output)
+    about = f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}."
+    explained = [about, how_to_read(cells, runs), significance(label, unit, cells, "Student's")]
     notes = [" ".join(filter(None, explained)), *_between(options, rows, systems)]
-    title = f"{options.title}, protocol “{protocol}”"
-    return PrintedTable(title, cells, [missing] if missing else [], notes, label)
+    warnings = [*filter(None, [missing_runs(options.expected, runs, output)])]
+    return PrintedTable(f"{options.title}, protocol “{protocol}”", cells, warnings, notes, label)
 
 
 def _between(options: TableOptions, runs: pd.DataFrame, systems: Sequence[tuple[str, str]]) -> Iterator[str]:

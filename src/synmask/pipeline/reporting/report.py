@@ -28,6 +28,7 @@ from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import PrintedTable, html_blocks, read_tables
 from synmask.pipeline.reporting.page_spec import PagePart, PageSpec
+from synmask.pipeline.reporting.results import commits
 from synmask.pipeline.reporting.training_runs import (
     TRANSLATED,
     TRANSLATION_SCORES,
@@ -77,10 +78,10 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         "heading": _heading,
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
-        "number": lambda value, digits=2: "–" if value is None else f"{value:z,.{digits}f}",
+        "number": lambda value, digits=2, unit=1: "–" if value is None else f"{value / unit:z,.{digits}f}",
         "shell": lambda words: shlex.join(map(str, words)),
         "words": lambda text, language: words_of(language)(text),
-    } | {function.__name__: function for function in (arrow, probability, split_direction, signed)}
+    } | {function.__name__: function for function in (arrow, commits, probability, split_direction, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     script = part("page.js")
     page = render(

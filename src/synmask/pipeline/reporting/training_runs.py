@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,26 +53,12 @@ class TrainingRun:
         return text.splitlines()[-LOG_LINES:]
 
     def value(self, metric: str) -> float | None:
-        """A translation score, such as test.chrf, or the task's own score on its part `metric`.
-
-        None if it is missing or not finite (a run that diverged).
-        """
+        """A translation score, such as test.chrf, or a task's own on a part; None without a finite number."""
         part, _, name = metric.partition(".")
         value = self.scores.get("scores", {}).get(part)
         if isinstance(value, dict):
             value = value.get(name or TASKS[self.training.direction].metrics[0])
         return value if isinstance(value, int | float) and math.isfinite(value) else None
-
-    @property
-    def commits(self) -> list[str]:
-        """The commits whose code trained and scored the run."""
-        return commits(self.scores)
-
-    @property
-    def minutes(self) -> float | None:
-        """Duration of the training."""
-        seconds = self.scores.get("train_seconds")
-        return seconds / 60 if isinstance(seconds, int | float) else None
 
     def files(self) -> list[tuple[str, Path]]:
         """The names and paths of the files that exist."""
@@ -108,12 +94,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], datetime | None]:
     return scores, datetime.fromtimestamp(written, UTC) if written else None
 
 
-def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
-    """How many runs exist, and when, on which devices and with which versions they were made.
-
-    Of a package that runs have in several versions, all are named.
-    """
-    runs = [*runs]
+def summary(runs: Sequence[TrainingRun]) -> dict[str, Any]:
+    """How many runs exist, and when, on which devices and with which versions they were made."""
     there = [run for run in runs if run.scores]
     times = [run.when for run in there if run.when]
     packages = pd.DataFrame([run.scores.get("versions") or {} for run in there]).sort_index(axis="columns")
@@ -122,7 +104,7 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
         "expected": len(runs),
         "first": min(times, default=None),
         "last": max(times, default=None),
-        "commits": [*dict.fromkeys(commit for run in there for commit in run.commits)],
+        "commits": [*dict.fromkeys(commit for run in there for commit in commits(run.scores))],
         "devices": [*dict.fromkeys(run.scores["device"] for run in there if run.scores.get("device"))],
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
         "versions": {name: " and ".join(found.dropna().unique()) for name, found in packages.items()},
