@@ -31,7 +31,6 @@ OF_CSV = [
 COLUMNS = [*OF_CSV, "group", "run", "printed", "change", "diverged"]
 NUMBERS = ["published", "mean", "sd", "median", "difference", "change", "p", "p_test_set", "p_seeds"]
 LINES = ["published", "quoted", "here", "median"]  # of a system, below each other
-ORACLE = "oracle trees"  # never the best
 
 
 @Parameter(name="*")
@@ -84,10 +83,10 @@ def cells_of(
     scores = runs.melt([*CELL, "seed", "counts", "diverged"], metrics, "metric").dropna(subset=["value"])
     scores["value"] = scores["value"].astype(float) * [METRICS[name].scale for name in scores["metric"]]
     by_cell = dict(iter(scores.groupby([*CELL, "metric"], sort=False)))
-    seeds_of_average = options.expected.groupby("system")["seed"].nunique().to_dict()
     cells = []
     for column, metric, (system, label) in product(options.columns, metrics, options.labels):
-        place, is_average = (column["corpus"], column["column"]), column.get("task", "") is None
+        place, run = (column["corpus"], column["column"]), column.get("task", column["column"])
+        asked = (column if run else options.columns[0])["runs"]  # an average: those of any task
         ours, rivals = (by_cell.get((*place, name, metric), scores[:0]) for name in (system, baseline))
         values = ours["value"]
         cell = dict(zip(COLUMN, (*place, metric), strict=True)) | {
@@ -97,10 +96,10 @@ def cells_of(
             "sd": values.std() if METRICS[metric].spread else None,
             "median": values.median() if len(values) > 1 else None,
             "seeds": len(values),
-            "asked": seeds_of_average.get(system, 0) if is_average else len(column["runs"].get(system, ())),
+            "asked": len(asked.get(system, ())),
             "diverged": int(ours["diverged"].notna().sum()),
             "group": column["group"],
-            "run": column.get("task", column["column"]),
+            "run": run,
         }
         if number := published.get((*place, metric, system)):
             cell |= {"published": number.mean, "printed": number.text, "paper": number.paper}
@@ -156,7 +155,7 @@ def mark_best(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _rank(metric: str, system: str, value: float) -> float:
     """A number as printed, or less where the lowest is the best; NaN if it cannot be the best."""
-    contest = METRICS[metric].contest if system != ORACLE else 0
+    contest = METRICS[metric].contest if system != "oracle trees" else 0
     return round(contest * value, METRICS[metric].digits) if contest else math.nan
 
 

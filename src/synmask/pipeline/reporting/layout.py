@@ -30,19 +30,13 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 @dataclass
 class PrintedTable:
-    """A table to print.
-
-    Attributes:
-        cells: see `cells.frame_of`.
-        warnings, notes: paragraphs; the first say what makes numbers doubtful.
-        baseline: the label of the row that changes are measured against.
-    """
+    """A table to print: its cells (`cells.frame_of`), and paragraphs below it."""
 
     title: str
     cells: pd.DataFrame
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str] = ()  # of what makes numbers doubtful
     notes: Sequence[str] = ()
-    baseline: str = ""
+    baseline: str = ""  # the label of the row that changes are measured against
 
     def blocks(self, form: Callable[[Mapping[str, Any]], str]) -> list[tuple[str, pd.DataFrame]]:
         """The tables of text (`cells.as_text`): one, or if it is too wide one per group of columns."""
@@ -53,10 +47,7 @@ class PrintedTable:
 
 
 def write_tables(out: Path, tables: Sequence[PrintedTable], data: Mapping[str, pd.DataFrame]) -> None:
-    """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.SUFFIX for each frame of `data`: all or none.
-
-    LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
-    """
+    """Write OUT.md, OUT.tex, OUT.json for the page, and OUT.SUFFIX for each frame of `data`: all or none."""
     texts = {
         ".md": "\n\n".join(map(_markdown, tables)) + "\n",
         ".tex": "\n".join(map(_latex, tables)) + "\n",

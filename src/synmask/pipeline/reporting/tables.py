@@ -14,7 +14,6 @@ from synmask.pipeline.reporting.layout import PrintedTable, write_tables
 from synmask.pipeline.reporting.metrics import PARSE_SCORES
 from synmask.pipeline.reporting.notes import notes
 
-PROTOCOL = "paper"  # the paper's own count of parsing scores
 OF_RUN = [*results.RUN, *results.COSTS, "device_hours", "memory", *results.SCORES, *results.VALID_SCORES]
 OF_RUN += results.SIGNATURES
 FOR_NOTES = ["overlap", "dropped", "counts"]  # and tests
@@ -29,9 +28,7 @@ def write_table(
     tasks: tuple[Path, ...] = (),
     output: Path,
 ) -> None:
-    """Make a table from the given runs: CSV, Markdown and LaTeX.
-
-    It shows published numbers, mean and standard deviation over seeds, and significance.
+    """Make a table of published numbers beside means and deviations of runs, with significance.
 
     Args:
         published: published.yaml.
@@ -72,7 +69,7 @@ def _gather(
         results.check_alike(runs)
         runs = runs[[*columns, *metrics, *(f"signature_{metric}" for metric in metrics)]]
     if parses:
-        trees = results.read_parse_scores(parses, PROTOCOL)
+        trees = results.read_parse_scores(parses, protocol="paper")
         induced = trees.loc[trees["tree"] == "induced", [*results.RUN, *PARSE_SCORES]]
         runs = runs.merge(induced, on=results.RUN, how="outer")
     if tasks:

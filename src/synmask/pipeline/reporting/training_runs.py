@@ -112,12 +112,8 @@ def summary(runs: Sequence[TrainingRun]) -> dict[str, Any]:
 
 
 def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
-    """Settings of the first of each system's runs that exist.
-
-    Returns:
-        {"systems": their labels, "shared" and "differing": dotted name → a value per system, "–" if it has no
-        such setting}.
-    """
+    """The "systems" of runs that exist, and what "shared" and "differing" settings their first runs have:
+    dotted name → a value per system, "–" if it has no such setting."""
     by_label: dict[str, dict[str, str]] = {}
     for run in runs:
         parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
