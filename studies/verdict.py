@@ -20,7 +20,7 @@ import yaml
 
 from synmask.pipeline.display import arrow, markdown_table
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_csv, read_json, write_lines
+from synmask.pipeline.files import read_csv, read_json, write_all
 from synmask.pipeline.paths import RUN as RUN_FOLDER
 from synmask.pipeline.paths import existing, fill
 from synmask.pipeline.record import run_names
@@ -33,7 +33,6 @@ from synmask.pipeline.reporting.contrasts import (
     counts_by_sentence,
     read_results,
 )
-from synmask.pipeline.reporting.layout import write_csv
 from synmask.pipeline.reporting.results import RUN, read_parse_scores, read_scores, score_of
 
 HEADS = {  # metrics of heads.json (studies/probe.py): what knows nothing of the parser → the row that does
@@ -105,10 +104,11 @@ def write_verdict(claims: Path, folder: Path, output: Path) -> None:
     ]
     if not claimed:
         raise UserError(f"{folder}/{study['corpus']}: no runs of any contrast; run them first")
-    write_lines(Path(f"{output}.md"), [claim_table(claimed)])
     table = pd.DataFrame([{"claim": name} | asdict(result) for name, result in claimed])
-    write_csv(output, table.drop(columns=["ours", "theirs"]))
-    write_csv(f"{output}.runs", run_table(folders))
+    frames = {"csv": table.drop(columns=["ours", "theirs"]), "runs.csv": run_table(folders)}
+    texts = {kind: frame.to_csv(index=False, lineterminator="\n") for kind, frame in frames.items()}
+    texts["md"] = f"{claim_table(claimed)}\n"
+    write_all({Path(f"{output}.{kind}"): text for kind, text in texts.items()})
 
 
 def claim_table(claimed: Sequence[tuple[str, ContrastResult]]) -> str:
