@@ -24,13 +24,13 @@ from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.terminal import RunningJob, WorkflowRun
 
 READ_SECONDS = 1.0  # seconds between two reads of the logs
-NOTHING = "Nothing to be done"
+NOTHING, STOPPING = "Nothing to be done", "Will exit after"
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
 HIDDEN_PREFIXES = (
     "Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ", "Reasons:",
 )  # fmt: skip
 SHOWN_PREFIXES = (
-    "Creating conda", "Downloading and", "Trying to restart", NOTHING, "Waiting at most", "Will exit after",
+    "Creating conda", "Downloading and", "Trying to restart", NOTHING, "Waiting at most", STOPPING,
 )  # fmt: skip
 KILLED = "exit status 137"
 INTERRUPTED = "Terminating processes on user request"
@@ -161,10 +161,13 @@ class LogHandler(LogHandlerBase):
             self._print("stopping: trainings save where they are")
         elif text.startswith("Trying to restart") and terminal.planned.on_slurm:
             pass  # workflow/compat_slurm.py prints it, with the job's new request
+        elif text.startswith(STOPPING) and text in self.run.noted:
+            pass  # Snakemake repeats it when a job ends
         elif record.levelno < WARNING and self.executing and not text.startswith(SHOWN_PREFIXES):
             pass
         elif text and not text.startswith((*HIDDEN_PREFIXES, *SUMMARISED_PREFIXES)):
             self._print(text)
+            self.run.noted.add(text)
             if text.startswith(NOTHING) and (line := terminal.planned.unrecorded()):
                 self._print(line)
 

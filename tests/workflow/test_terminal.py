@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from logging import makeLogRecord
+from logging import WARNING, makeLogRecord
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -182,12 +182,23 @@ def test_a_dry_run_is_a_summary(project):
     assert not (project.folder / "results").exists()
 
 
+SETTINGS = dict.fromkeys(("stdout", "nocolor", "printshellcmds", "verbose", "debug_dag", "quiet"))
+
+
+def test_that_it_will_stop_is_said_once(capsys):
+    handler = LogHandler(SimpleNamespace(dryrun=False, **SETTINGS), None)
+    for text in ("Will exit after the jobs.", "Waiting at most a second.") * 2:
+        handler.emit(makeLogRecord({"msg": text, "levelno": WARNING}))
+    assert capsys.readouterr().err.split(".\n")[:-1] == [
+        "Will exit after the jobs", "Waiting at most a second", "Waiting at most a second",
+    ]  # fmt: skip
+
+
 def test_a_dry_run_keeps_no_jobs():
     """It never ends one: with each new one, all others would be looked at for trainings."""
-    settings = dict.fromkeys(("stdout", "nocolor", "printshellcmds", "verbose", "debug_dag", "quiet"))
     job = {"event": LogEvent.JOB_INFO, "jobid": 1, "rule_name": "train", "output": ["a"], "log": []}
     for dryrun in (True, False):
-        handler = LogHandler(SimpleNamespace(dryrun=dryrun, **settings), None)
+        handler = LogHandler(SimpleNamespace(dryrun=dryrun, **SETTINGS), None)
         handler.emit(makeLogRecord(job))
         assert len(handler.run.running) == (not dryrun)
 
