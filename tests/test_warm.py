@@ -70,9 +70,11 @@ def test_it_dies_with_its_caller(warm, tmp_path):
         ("-c", "import sys; print(__name__, sys.argv, sys.path[0]); sys.exit(3)", "word"),
         ("-c", "1 / 0"),
         ("-m", "json.tool", "nowhere"),
+        ("program.py", "word"),
     ],
 )
 def test_python_says_and_exits_the_same(warm, tmp_path, words):
+    (tmp_path / "program.py").write_text("import sys; print(__name__, sys.argv, sys.path[0]); sys.exit(3)")
     done = [
         subprocess.run([python, *words], cwd=tmp_path, capture_output=True, text=True)
         for python in (sys.executable, warm.python)

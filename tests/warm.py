@@ -150,14 +150,17 @@ def run(
     sys.exit(code)
 
 
-def python(option: str, program: str, *words: str) -> None:
-    """Run `python -c CODE WORDS…` or `python -m MODULE WORDS…`; nothing runs when it ends (`atexit`)."""
-    sys.argv = [option, *words]
-    sys.path.insert(0, "")
-    if option == "-m":
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
+def python(first: str, *words: str) -> None:
+    """Run `python -c CODE WORDS…`, `python -m MODULE WORDS…` or `python FILE WORDS…`; nothing runs when it ends (`atexit`)."""
+    named = first in ("-c", "-m")
+    sys.argv = [first, *words[named:]]
+    sys.path.insert(0, "" if named else str(Path(first).resolve().parent))
+    if first == "-m":
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        exec(compile(words[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
-        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

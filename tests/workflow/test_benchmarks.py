@@ -1,8 +1,8 @@
 """The benchmarks that test_gpu_report.py does not run: each prints its rows, in a small form."""
 
 import importlib
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.xdist_group("demo")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-def rows(script, *words):
-    """The rows of the tables that a benchmark prints, as cells; it has to succeed."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / script, *map(str, words)], capture_output=True, text=True, check=False
-    )
+def rows(warm, script, *words):
+    """The rows of the tables that a benchmark prints, as cells; it has to succeed. It and what it starts start warm."""
+    command, environment = [warm.python, FOLDER / script], os.environ | {"PYTHON_OF_JOBS": str(warm.python)}
+    command += map(str, words)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
 
@@ -25,10 +25,10 @@ def results(built):
     return built.folder / "results"
 
 
-def test_loops(results):
+def test_loops(results, warm):
     data = results / "demo/de-en/bin"
     once = ("--epochs", 1, "--turns", 1)
-    table = rows("loops.py", "--data", data, *once, "--systems", "transformer")
+    table = rows(warm, "loops.py", "--data", data, *once, "--systems", "transformer")
     assert [row[:2] for row in table] == [["fairseq-train", "fp32"], ["transformer", "fp32"]]
     stock, ours = (float(row[3]) for row in table)
     assert ours == pytest.approx(stock, rel=0.03)  # the same training but for what is drawn
