@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,13 @@ from synmask.induction import in_triton
 
 
 @pytest.mark.parametrize("place", ["interpreter", "GPU"])
-def test_the_kernels(place):
-    """Triton reads the variable when it is imported."""
+def test_the_kernels(place, warm):
+    """Triton, which `warm` has not imported, reads the variable when it is imported."""
     if place == "GPU" and not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     file = Path(__file__).with_name("triton_kernels.py")
     environment = os.environ | {"TRITON_INTERPRET": str(int(place == "interpreter"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", file]
+    command = [warm.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", file]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
