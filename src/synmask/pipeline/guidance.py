@@ -50,8 +50,9 @@ GUIDES: dict[str, type[GuideOptions]] = {
 adapter = cache(TypeAdapter)
 
 
-def option_names(options_class: type[GuideOptions]) -> list[str]:
-    return [field.name for field in fields(options_class)]
+@cache
+def option_names(options_class: type[GuideOptions]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(options_class))
 
 
 def options_from(options_class: type[GuideOptions], values: Mapping[str, Any]) -> GuideOptions:
