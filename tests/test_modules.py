@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from synmask import GuidedEncoder, Shape, build_guide
 from synmask.pipeline.cpu import bf16, modules
 from synmask.pipeline.cpu.modules import FastLinear, accelerate, convolve_as_product, dropout, linear
-from synmask.pipeline.cpu.processor import CPU
+from synmask.pipeline.cpu.processor import CHOICES
 
 
 def test_dropout_keeps_the_share_it_should_and_scales_it():
@@ -58,7 +58,7 @@ def test_dropout_of_everything_and_of_next_to_nothing():
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 7), (0, 7), (128, 7), (2, 65, 7)])
 @pytest.mark.parametrize("width", [3, 40])  # the gradient of a tall weight is another product
-def test_linear_and_its_gradients_are_torchs(shape, width, bias, monkeypatch):
+def test_linear_and_its_gradients_are_torchs(by_onednn, shape, width, bias, monkeypatch):
     monkeypatch.setattr(modules, "ONEDNN_WEIGHT", 0)
     torch.manual_seed(2)
     inputs = [torch.randn(shape), torch.randn(width, 7), *([torch.randn(width)] if bias else [])]
@@ -72,11 +72,16 @@ def test_linear_and_its_gradients_are_torchs(shape, width, bias, monkeypatch):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.skipif(CPU.linear != "oneDNN", reason="not a processor of the kind AVX-512")
+@pytest.fixture
+def by_onednn(monkeypatch):
+    """The choice for a processor on which oneDNN computes linear layers."""
+    monkeypatch.setattr(modules, "CPU", CHOICES["AVX-512 with bf16"])
+
+
 @pytest.mark.parametrize(
     ("width", "name"), [(255, "aten.addmm.default"), (256, "mkldnn._linear_pointwise.default")]
 )
-def test_small_weights_are_multiplied_by_torch_itself(width, name):
+def test_small_weights_are_multiplied_by_torch_itself(by_onednn, width, name):
     with Products() as products:
         linear(torch.randn(128, 256), torch.randn(width, 256), torch.randn(width))
     assert products.names == {name}
@@ -156,7 +161,7 @@ class Products(TorchDispatchMode):
 )
 @pytest.mark.parametrize("count", [1, 127, 128, 200, 300])
 @pytest.mark.parametrize(("wide", "narrow"), [(96, 160), (160, 96), (32, 160)])
-def test_in_bf16_onednn_gets_few_sizes_and_results_stay(count, wide, narrow):
+def test_in_bf16_onednn_gets_few_sizes_and_results_stay(by_onednn, count, wide, narrow):
     x = torch.randn(count, wide).bfloat16().requires_grad_()
     weight = torch.randn(narrow, wide).bfloat16().requires_grad_()
     with Products() as products:
