@@ -20,6 +20,7 @@ from snakemake.common import get_appdirs
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from synmask.pipeline.display import duration
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.terminal import RunningJob, WorkflowRun
 
@@ -264,7 +265,7 @@ def live_lines(run: WorkflowRun, height: int) -> Any:
     for job in jobs[:room]:
         bar = ProgressBar(total=1.0, completed=job.share or 0.0, width=20)
         done = "waiting" if job.share is None else f"{job.share:.0%}"
-        left = "" if job.left is None else f"{terminal.duration(job.left)} left"
+        left = "" if job.left is None else f"{duration(job.left)} left"
         table.add_row(job.name, bar, done, job.epoch, left)
     hidden = [f"and {len(jobs) - room} more trainings"] if len(jobs) > room else []
     now = run.other_rules()

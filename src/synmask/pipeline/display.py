@@ -8,6 +8,8 @@ from rich.cells import cell_len
 
 from synmask.pipeline.languages import DIRECTION, split_direction
 
+MAX_NAMES = 3  # names per list
+
 
 def printable(text: str) -> str:
     """A text of a user's file as pages, SVG files and terminals can show it: control characters and the like,
@@ -63,3 +65,33 @@ def arrow(direction: str) -> str:
     if not re.fullmatch(DIRECTION, direction):
         return direction
     return "→".join(language[0].upper() + language[1:] for language in split_direction(direction))
+
+
+def count_of_jobs(jobs: int, trainings: int) -> str:
+    """The number of jobs and of trainings among them.
+
+    >>> count_of_jobs(1, 0), count_of_jobs(3000, 1)
+    ('1 job', '3,000 jobs, 1 of them a training')
+    """
+    total = f"{jobs:,} job{'s' * (jobs != 1)}"
+    trained = "a training" if trainings == 1 else "trainings"
+    return f"{total}, {trainings:,} of them {trained}" if trainings else total
+
+
+def first_names(names: list[str]) -> str:
+    """The first `MAX_NAMES` names, and the number of the others."""
+    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + rest
+
+
+def duration(seconds: float) -> str:
+    """Seconds for humans.
+
+    >>> duration(42), duration(100), duration(3700), duration(200000)
+    ('42 s', '1 min 40 s', '1 h 1 min', '2 d 7 h')
+    """
+    days, hours = divmod(int(seconds) // 3600, 24)
+    minutes, rest = divmod(int(seconds) % 3600, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next((place for place, (count, _) in enumerate(parts) if count), 3)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"

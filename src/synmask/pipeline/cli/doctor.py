@@ -23,6 +23,7 @@ from synmask.pipeline.cli.settings import load_targets, tokenisers
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.cpu.processor import CPU
+from synmask.pipeline.display import first_names
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
@@ -30,7 +31,6 @@ from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.nodes import nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
-from synmask.pipeline.workflow.terminal import first_names
 
 ANSWER_TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[str, str]  # what was looked at; what is wrong and what to do, "" if it is good

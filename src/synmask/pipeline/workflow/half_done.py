@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from synmask.pipeline import stamps
+from synmask.pipeline.display import first_names
 from synmask.pipeline.runs import Training
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.terminal import first_names
 
 ADVICE = "will start again; to keep them instead, add --config any_code=true"
 KEPT = "Nothing of the old is deleted before the new is finished"

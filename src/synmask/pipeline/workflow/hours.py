@@ -14,11 +14,11 @@ from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.disk import size_of
+from synmask.pipeline.display import duration
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_object
 from synmask.pipeline.paths import existing
 from synmask.pipeline.runs import Pretraining, Run, Training, Tuning
-from synmask.pipeline.workflow.terminal import duration
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from synmask.pipeline.config.base import Fault
 from synmask.pipeline.config.loading import key_in_file, user_error
+from synmask.pipeline.display import count_of_jobs
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.runs import TRAININGS, Training, training
 from synmask.pipeline.workflow import compat_slurm, half_done, hours, reasons, slurm
 from synmask.pipeline.workflow.jobs import Jobs, Wildcards
 from synmask.pipeline.workflow.targets import licensed
-from synmask.pipeline.workflow.terminal import count_of_jobs
 
 FORCED = "SYNMASK_FORCED"  # an environment variable
 

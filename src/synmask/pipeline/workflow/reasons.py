@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from synmask.pipeline.display import first_names
 from synmask.pipeline.files import flatten
 from synmask.pipeline.paths import RESULTS
 from synmask.pipeline.runs import TRAININGS, training
 from synmask.pipeline.workflow.half_done import next_epoch
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import DIGITS, files_behind
-from synmask.pipeline.workflow.terminal import first_names
 
 OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.config.loading import read_section
+from synmask.pipeline.display import first_names
 from synmask.pipeline.errors import UserError, exit_on_user_error
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
@@ -227,7 +228,7 @@ def _excesses(jobs: Iterable[Any], site: Site) -> list[str]:
         else:
             continue
         faults.setdefault(fault, []).append(job_title(job))
-    return [f"{terminal.first_names([*dict.fromkeys(titles)])}: {fault}" for fault, titles in faults.items()]
+    return [f"{first_names([*dict.fromkeys(titles)])}: {fault}" for fault, titles in faults.items()]
 
 
 def refusal_message(msg: str, job: Any, site: Site) -> str:
@@ -302,7 +303,7 @@ def may_overlap(name: str, other: str) -> bool:
 def waiting_messages(reasons: Mapping[str, str], site: Site) -> Iterator[str]:
     """A line per reason for which SLURM lets jobs wait: title → reason."""
     for reason in dict.fromkeys(reasons.values()):
-        names = terminal.first_names([name for name, other in reasons.items() if other == reason])
+        names = first_names([name for name, other in reasons.items() if other == reason])
         change = next((change for part, change in WAITING.items() if part in reason), "")
         yield f"in SLURM's queue for {reason}: {names}{change and f'; {change.format(file=FILE)}'}"
 

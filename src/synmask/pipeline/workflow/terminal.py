@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from synmask.pipeline.config.base import nearest
 from synmask.pipeline.config.yaml_source import read_yaml
+from synmask.pipeline.display import count_of_jobs, duration, first_names
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.runs import TRAININGS
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 TAIL = 16384  # bytes read from the end of a log
 LOG_LINES = 30  # lines shown of a failed job's log
 CLOCK_SKEW_SECONDS = 30  # seconds that a file system's clock may lag
-MAX_NAMES = 3  # names per list
 SUMMARY_FILES = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 RERUN_HINT = (
@@ -303,36 +303,6 @@ def config_problem(words: Sequence[str]) -> str | None:
                 advice = f"a key within a section is written '{match[1]}={{\"{match[2]}\": {match[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
-
-
-def count_of_jobs(jobs: int, trainings: int) -> str:
-    """The number of jobs and of trainings among them.
-
-    >>> count_of_jobs(1, 0), count_of_jobs(3000, 1)
-    ('1 job', '3,000 jobs, 1 of them a training')
-    """
-    total = f"{jobs:,} job{'s' * (jobs != 1)}"
-    trained = "a training" if trainings == 1 else "trainings"
-    return f"{total}, {trainings:,} of them {trained}" if trainings else total
-
-
-def first_names(names: list[str]) -> str:
-    """The first `MAX_NAMES` names, and the number of the others."""
-    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + rest
-
-
-def duration(seconds: float) -> str:
-    """Seconds for humans.
-
-    >>> duration(42), duration(100), duration(3700), duration(200000)
-    ('42 s', '1 min 40 s', '1 h 1 min', '2 d 7 h')
-    """
-    days, hours = divmod(int(seconds) // 3600, 24)
-    minutes, rest = divmod(int(seconds) % 3600, 60)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
-    first = next((place for place, (count, _) in enumerate(parts) if count), 3)
-    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
 
 
 def seconds_of(clock: str) -> int:
