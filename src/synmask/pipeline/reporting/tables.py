@@ -49,8 +49,7 @@ def write_table(
     if not cells["asked"].any() and cells["printed"].isna().all():
         raise UserError(f"{output}: no experiment runs its systems, no paper has their numbers; add some")
     if options.sweep:
-        choice = results.choose_systems(runs)
-        chosen = [*map(choice.get, zip(cells["corpus"], cells["column"], strict=True))]
+        chosen = [*map(results.choose_systems(runs).get, zip(cells["corpus"], cells["column"], strict=True))]
         cells = cells.assign(best=cells["system"].eq(chosen), best_published=False)
     table = PrintedTable(options.title, cells, *notes(options, known, cells, runs, output), label)
     by_run = runs.drop(columns=[*FOR_NOTES, "label", "group"])
