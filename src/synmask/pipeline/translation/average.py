@@ -38,7 +38,7 @@ def average_run(
     data: Path,
     codes: Path,
     vocabulary: Path,
-    vocabulary_threshold: Annotated[Whole, Field(ge=0)],
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)] = 0,
     tokenisers: tuple[Tokeniser, Tokeniser],
     lowercase: bool = False,
     output: Path,
@@ -51,7 +51,7 @@ def average_run(
         data: Folder of binarised data (for its dictionaries).
         codes: The BPE codes.
         vocabulary: The source vocabulary of `subwords`.
-        vocabulary_threshold: As for `subwords`.
+        vocabulary_threshold: As for `subwords`; 0: none.
         tokenisers: Of the source and of the target.
         lowercase: Whether the text is in lower case.
         output: The model file.

@@ -303,7 +303,7 @@ class Job:
         return as_options(
             tokenisers=[source, target or default],
             lowercase=text.lowercase,
-            vocabulary_threshold=self.corpus.bpe.vocabulary_threshold,
+            vocabulary_threshold=self.corpus.bpe.vocabulary_threshold or None,
         )
 
     def if_templated(self, *paths: str) -> Sequence[str]:
