@@ -276,11 +276,11 @@ def test_a_steps_own_settings_are_options(jobs):
     )
     decoding = as_options(**ours(run).corpus.decoding.plain())
     assert decoding == "--beam 5 --length-penalty 1.0 --max-tokens 8000 --precision fp32"
-    assert ours(run).text_options() == "--tokenisers moses moses --lowercase --vocabulary-threshold 0"
-    assert (
-        ours(run).text_options(target="none")
-        == "--tokenisers moses none --lowercase --vocabulary-threshold 0"
-    )
+    assert ours(run).text_options() == "--tokenisers moses moses --lowercase"
+    assert ours(run).text_options(target="none") == "--tokenisers moses none --lowercase"
+    rare = jobs({"corpora": {"multi30k-small": {"bpe": {"vocabulary_threshold": 5}}}})(run)
+    assert rare.text_options() == "--tokenisers moses moses --lowercase --vocabulary-threshold 5"
+    assert rare.subword_options() == "--merges 6000 --vocabulary-threshold 5"
 
 
 def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):
