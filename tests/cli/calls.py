@@ -55,8 +55,9 @@ JSONS = {
     "page": {
         "title": "R", "figures": ["IN/method.svg"],
         "experiments": [{
-            "name": "demo", "title": "D", "corpus": "demo", "directions": ["de-en"],
-            "systems": [["grammar", "Grammar"]], "runs": {"de-en": {"grammar": [1]}}, "tables": ["IN/table.md"], "figures": ["IN/curves.svg"],
+            "name": "demo", "title": "D", "systems": [["grammar", "Grammar"]],
+            "columns": [{"corpus": "demo", "column": "de-en", "group": "", "runs": {"grammar": [1]}}],
+            "tables": ["IN/table.md"], "figures": ["IN/curves.svg"],
         }],
     },
 }  # fmt: skip
