@@ -5,6 +5,7 @@ import json
 import pytest
 
 from synmask.pipeline.workflow import sources
+from synmask.pipeline.workflow.jobs import as_options
 from synmask.pipeline.workflow.reasons import changed
 from synmask.pipeline.workflow.sources import _digest as digest_of
 
@@ -53,6 +54,13 @@ def test_settings_are_told_by_their_keys():
 def test_other_parameters_are_told_by_their_names():
     assert [*changed(["300"], ["400"], {"400": "merges"})] == ["merges 300 → 400"]
     assert [*changed([], ["[1]"], {"[1]": "rows"})] == ["rows [1]"]
+
+
+def test_the_json_of_options_is_told_by_its_keys_as_where_it_is_a_parameter():
+    text, pairs = '{"max_ratio": 4.0, "tokeniser": null}', '{"train": 6000}'
+    before, after = (as_options(settings=text.replace("4", ratio), pairs=pairs) for ratio in "45")
+    assert [*changed([repr(before)], [repr(after)])] == ["max_ratio 4.0 → 5.0"]
+    assert [*changed([repr(text), repr(pairs)], [repr(before)])] == []
 
 
 def test_options_are_told_by_their_names():

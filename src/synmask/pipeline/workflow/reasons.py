@@ -6,9 +6,11 @@ digests among them become the files behind them (`sources`), and JSON the keys w
 
 import json
 import re
+import shlex
 from ast import literal_eval
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from synmask.pipeline.display import first_names
@@ -19,7 +21,6 @@ from synmask.pipeline.workflow.half_done import next_epoch
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import DIGITS, files_behind
 
-OPTION = re.compile(r"--(\S+) *((?:(?!--)\S+ ?)*)")
 MAX_CHARACTERS = 60  # characters of a value
 
 
@@ -143,13 +144,23 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
 
 
 def _read(text: Any) -> Any:
-    """The value of a JSON text, or name → value of options ("--beam 5"); None: it is neither."""
-    try:
-        if isinstance(text, str) and text.startswith("--"):
-            return {name.replace("-", "_"): _value(value.strip()) for name, value in OPTION.findall(text)}
-        return json.loads(text)
-    except (TypeError, ValueError):
+    """The value of a JSON text, or name → value of options ("--beam 5"); None: it is neither.
+
+    The keys of an option's JSON stand beside the other options.
+    """
+    if not (isinstance(text, str) and text.startswith("--")):
+        with suppress(TypeError, ValueError):
+            return json.loads(text)
         return None
+    words: dict[str, list[str]] = {}
+    for word in shlex.split(text):
+        if word.startswith("--"):
+            last = words.setdefault(word[2:].replace("-", "_"), [])
+        else:
+            last.append(word)
+    values = {name: _value(" ".join(value)) for name, value in words.items()}
+    inner = [values.pop(name) for name, value in [*values.items()] if isinstance(value, dict)]
+    return dict(ChainMap(values, *inner))
 
 
 def _value(text: str) -> Any:
