@@ -7,11 +7,13 @@ Stock fairseq and Hugging Face's Marian are the rivals; what is measured, and ho
 
 import argparse
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.cpu import modules
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.task import model_class, transformer_config  # isort: split
 
@@ -137,9 +139,12 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="fp32", choices=DTYPES, help="rivals also in fp32")
     parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
+    parser.add_argument("--linear", choices=("oneDNN", "PyTorch"), help="of linear layers, not as chosen")
     parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    if args.linear:
+        modules.CPU = replace(modules.CPU, linear=args.linear)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     names = [STOCK, MARIAN] if args.precision == "fp32" else [EXACT, STOCK]
     print(machine.described("torch", "fairseq", "transformers", device=device, threads=args.threads))
