@@ -307,18 +307,6 @@ class Corpus(base.Section):
     download: SkipJsonSchema[str] = key("the name under which its files are downloaded", "")
 
     @model_validator(mode="after")
-    def _names_its_tokenisers(self) -> "Corpus":
-        """Steps get the tokenisers by name: a default that changes must run them again."""
-        if self.text.tokeniser is None:
-            self._take_tokenisers({language: self.text.tokeniser_of(language) for language in self.languages})
-        return self
-
-    def _take_tokenisers(self, chosen: dict[str, str]) -> None:
-        same = len({*chosen.values()}) == 1
-        tokeniser = chosen[self.languages[0]] if same else chosen
-        self.__dict__["text"] = self.text.model_copy(update={"tokeniser": tokeniser})
-
-    @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
         if (self.files is None) == (self.format is None):
             raise ValueError("give one of `files` and `format`")
@@ -329,39 +317,37 @@ class Corpus(base.Section):
         return self
 
     @model_validator(mode="after")
-    def _fitting_tokenisers(self) -> "Corpus":
-        tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
-        if {*tokenised} != {*self.languages}:
+    def _settle_tokenisers(self) -> "Corpus":
+        """Name the tokenisers that are not given: a default that changes must run the steps again.
+
+        `sentencepiece` takes the text as it is, by characters where no spaces part words; its pieces join
+        these.
+        """
+        given = self.text.tokeniser
+        if isinstance(given, dict) and given.keys() != {*self.languages}:
             raise ValueError(
                 f"text.tokeniser: give one for each of {', '.join(self.languages)}, and no others"
             )
-        for language in self.languages:
-            name = self.text.tokeniser_of(language)
+        chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
+        unspaced = {language for language in chosen if script_of(language) in WITHOUT_SPACES}
+        for language, name in chosen.items():
             if name in base.ONLY and match_language(language, [base.ONLY[name]]) is None:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
-            if name == "icu" and script_of(language) not in WITHOUT_SPACES:
+            if name == "icu" and language not in unspaced:
                 fault = f"icu is for scripts without spaces, not for {language}"
                 raise ValueError(f"text.tokeniser: {fault}; give {default_tokeniser(language)[0]}")
-        self._takes_pieces()
+        raw = [language for language, name in chosen.items() if name == "sentencepiece"]
+        if raw and (self.trees == "corenlp" or "train" in self.trees):
+            fault = "sentencepiece makes no words, over which this corpus has trees"
+            raise ValueError(f"text.tokeniser: {fault}; give another, and beside it `sentencepiece: {{}}`")
+        chosen |= {language: "char" if language in unspaced else "none" for language in raw}
+        if given is None or raw:
+            tokeniser = chosen[self.languages[0]] if len({*chosen.values()}) == 1 else chosen
+            self.__dict__["text"] = self.text.model_copy(update={"tokeniser": tokeniser})
+        if pieces := self.sentencepiece or (SentencePiece() if raw else None):
+            # the number of merges, for estimates of a model's size
+            self.__dict__.update(sentencepiece=pieces, bpe=Bpe(merges=pieces.vocab_size))
         return self
-
-    def _takes_pieces(self) -> None:
-        """`tokeniser: sentencepiece` takes the text as it is, by characters where no spaces part words; its
-        pieces join these."""
-        chosen = {language: self.text.tokeniser_of(language) for language in self.languages}
-        if raw := [language for language, name in chosen.items() if name == "sentencepiece"]:
-            if self.trees == "corenlp" or "train" in self.trees:
-                fault = "sentencepiece makes no words, over which this corpus has trees"
-                raise ValueError(
-                    f"text.tokeniser: {fault}; give another, and beside it `sentencepiece: {{}}`"
-                )
-            unspaced = {language for language in raw if script_of(language) in WITHOUT_SPACES}
-            self._take_tokenisers(
-                chosen | {language: "char" if language in unspaced else "none" for language in raw}
-            )
-            self.__dict__["sentencepiece"] = self.sentencepiece or SentencePiece()
-        if self.sentencepiece:  # where sizes are estimated
-            self.__dict__["bpe"] = Bpe(merges=self.sentencepiece.vocab_size)
 
     @model_validator(mode="after")
     def _all_files(self) -> "Corpus":
