@@ -1,6 +1,6 @@
 """Trainings that other code has begun or finished: one line names them before anything starts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,16 +9,13 @@ from synmask.pipeline.display import first_names
 from synmask.pipeline.runs import Training
 from synmask.pipeline.workflow.jobs import Jobs
 
-ADVICE = "will start again; to keep them instead, add --config any_code=true"
+KEEP = "add --config any_code=true"
 KEPT = "Nothing of the old is deleted before the new is finished"
 
 
 def line(jobs: Jobs, trainings: Iterable[Training]) -> str:
     """One line on trainings that other code has begun or finished, and how to keep them; "" without any."""
-    any_code = jobs.config.any_code
-    resumable: dict[int, list[str]] = {}  # epochs to train → epochs done
-    lost: dict[int, list[str]] = {}
-    finished = 0
+    resumable, lost, finished = [], [], 0
     for training in trainings:
         if begun := _begun(training):
             wanted = jobs.stamp(training)
@@ -29,35 +26,26 @@ def line(jobs: Jobs, trainings: Iterable[Training]) -> str:
                 finished += not any(other.finished for other in same)
             elif further := [other for other in others if other.half_done and other.epochs > same_code]:
                 furthest = max(further, key=lambda other: (not other.saved_by_fairseq, other.epochs))
-                runs = lost if furthest.saved_by_fairseq else resumable
                 epochs = wanted["settings"]["training"]["max_epochs"]
-                runs.setdefault(epochs, []).append(str(furthest.epochs or "?"))
-    lines = []
-    if resumable and any_code:
-        lines.append(f"{_counts(resumable, 'other code')} and will continue (any_code)")
-    elif resumable:
-        lines.append(
-            f"{_counts(resumable, 'other code')} and will start again; to continue them instead, add "
-            f"--config any_code=true. {KEPT}"
-        )
+                runs = lost if furthest.saved_by_fairseq else resumable
+                runs.append(f"epoch {furthest.epochs or '?'} of {epochs}")
+    any_code, lines = jobs.config.any_code, []
+    if resumable:
+        will = "continue (any_code)" if any_code else f"start again; to continue them instead, {KEEP}. {KEPT}"
+        where = first_names(resumable)
+        lines.append(f"{_runs_are(len(resumable))} half done by other code ({where}) and will {will}")
     if lost:
-        lines.append(f"{_counts(lost, 'version 0.2.0')} and will start again, whatever any_code is. {KEPT}")
+        count, will = _runs_are(len(lost)), f"start again, whatever any_code is. {KEPT}"
+        lines.append(f"{count} half done by version 0.2.0 ({first_names(lost)}) and will {will}")
     if finished:
-        runs_are = "1 training run is" if finished == 1 else f"{finished} training runs are"
-        lines.append(
-            f"{runs_are} finished by other code and "
-            + ("will count as finished if their data stay the same (any_code)" if any_code else ADVICE)
-        )
+        will = f"start again; to keep them instead, {KEEP}"
+        will = "count as finished if their data stay the same (any_code)" if any_code else will
+        lines.append(f"{_runs_are(finished)} finished by other code and will {will}")
     return "; ".join(lines)
 
 
-def _counts(runs: Mapping[int, list[str]], by: str) -> str:
-    """The number of trainings by epochs to train, and the epochs that are done of each."""
-    count = sum(map(len, runs.values()))
-    where = "; ".join(f"epoch {first_names(done)} of {epochs}" for epochs, done in runs.items())
-    return (
-        f"{'1 training run is' if count == 1 else f'{count} training runs are'} half done by {by} ({where})"
-    )
+def _runs_are(count: int) -> str:
+    return "1 training run is" if count == 1 else f"{count} training runs are"
 
 
 def next_epoch(jobs: Jobs, training: Training) -> int | None:
