@@ -29,8 +29,8 @@ def arguments(batch=2, n=5, grad=True):
 def test_the_operators_pass_the_checks_of_torch_library():
     distance, height, padding, *scales = arguments()
     torch.library.opcheck(operators.parent_distribution, (distance, height, padding, *scales))
-    grad = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
-    inputs = grad, distance, height, None, *scales
+    distance, height, _, *scales = arguments(grad=False)
+    inputs = torch.randn(2, 5, 5, dtype=torch.float64), distance, height, None, *scales
     torch.library.opcheck(operators.parent_distribution_backward, inputs)
 
 

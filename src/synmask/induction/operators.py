@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from synmask.induction.in_pytorch import distribution_in_pytorch, height_range
+from synmask.induction.in_pytorch import gradients_by_autograd, height_range
 from synmask.kernels import load_kernel
 
 LIBRARY = load_kernel(__package__, Path(__file__).with_name("kernel.cpp"))
@@ -94,21 +94,10 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    if torch.is_grad_enabled():
+        return gradients_by_autograd(ctx.saved_tensors, ctx.needs_input_grad, grad)
     distance, height, *scales = parent_distribution_backward(grad, *ctx.saved_tensors)
     return distance, height, None, *scales
-
-
-def _second_gradients(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-    grad, distance, height, padding, *scales = ctx.saved_tensors
-
-    def gradients(grad: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
-        def distribution(distance: Tensor, height: Tensor, *scales: Tensor) -> Tensor:
-            return distribution_in_pytorch(distance, height, padding, *scales)
-
-        return torch.func.vjp(distribution, *arguments)[1](grad)
-
-    grad, distance, height, *scales = torch.func.vjp(gradients, grad, distance, height, *scales)[1](grads)
-    return grad, distance, height, None, *scales
 
 
 def _declare(library: ctypes.CDLL) -> None:
@@ -122,7 +111,7 @@ def _declare(library: ctypes.CDLL) -> None:
             kernel.argtypes, kernel.restype = arguments + [pointer] * rest, None
 
 
-def _register(name: str, schema: str, kernel: Any, new: Any, gradients: Any) -> Any:
+def _register(name: str, schema: str, kernel: Any, new: Any) -> Any:
     """Register an operator of `synmask`.
 
     Not by `torch.library.custom_op`, whose wrappers take longer than the kernel of a short sentence.
@@ -131,20 +120,15 @@ def _register(name: str, schema: str, kernel: Any, new: Any, gradients: Any) -> 
     torch.library.define(whole, schema)
     torch.library.impl(whole, "CPU", kernel)
     torch.library.register_fake(whole, new)
-    torch.library.register_autograd(whole, gradients, setup_context=_keep)
     return getattr(torch.ops.synmask, name).default
 
 
 parent_distribution = parent_distribution_backward = None
 if LIBRARY:
     _declare(LIBRARY)
-    parent_distribution = _register(
-        "parent_distribution", f"({ARGUMENTS}) -> Tensor", _forward, _new, _gradients
-    )
+    parent_distribution = _register("parent_distribution", f"({ARGUMENTS}) -> Tensor", _forward, _new)
+    schema = f"(Tensor grad, {ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)"
     parent_distribution_backward = _register(
-        "parent_distribution_backward",
-        f"(Tensor grad, {ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)",
-        _backward,
-        _new_gradients,
-        _second_gradients,
+        "parent_distribution_backward", schema, _backward, _new_gradients
     )
+    torch.library.register_autograd(parent_distribution, _gradients, setup_context=_keep)
