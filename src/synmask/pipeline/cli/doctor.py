@@ -29,7 +29,7 @@ from synmask.pipeline.runs import Run, trainings
 from synmask.pipeline.text.segment import INSTALL_JUMAN
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.nodes import nodes_of, shortage
+from synmask.pipeline.workflow.nodes import RESOURCES, nodes_of, shortage
 from synmask.pipeline.workflow.targets import Targets, licensed
 
 ANSWER_TIMEOUT = 4  # seconds for an answer of a mirror, or of SLURM
@@ -147,12 +147,12 @@ def _check_cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iter
         yield "GPUs of trainings", todo
     entries = {config.resources_key(run.wildcards): config.resources_of(run.wildcards) for run in needed}
     for key, resources in entries.items():
-        request = {unit: getattr(resources, name) for unit, name in slurm.RESOURCES.items()}
+        request = {unit: getattr(resources, name) for unit, name in RESOURCES.items()}
         partition = site.gpu_partition if resources.gpus else site.partition
         nodes = nodes_of(partition, site.gpu_model if resources.gpus else None)
         todo = "" if nodes else f"not compared: `sinfo -p {partition}` shows no node"
         if shortfall := shortage(request, nodes, partition):
-            todo = f"{shortfall[1]}: change `{slurm.RESOURCES[shortfall[0]]}` there"
+            todo = f"{shortfall[1]}: change `{RESOURCES[shortfall[0]]}` there"
         yield f"nodes for `{'.'.join(key)}`", todo
     if job:
         with tempfile.NamedTemporaryFile(dir=".") as file:

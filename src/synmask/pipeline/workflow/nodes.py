@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 
 TIMEOUT = 10  # seconds for SLURM to answer
-UNITS = ("MB", "CPU", "GPU", "minute")
+# unit → key of `resources`
+RESOURCES = {"MB": "mem_mb", "CPU": "threads", "GPU": "gpus", "minute": "runtime"}
 
 
 def answer(command: str, *words: str) -> str | None:
@@ -19,7 +20,7 @@ def answer(command: str, *words: str) -> str | None:
 
 
 def nodes_of(partition: str, gpu_model: str | None = None) -> list[dict[str, int]] | None:
-    """The amounts (`UNITS`) that each node of a partition has, in any state; None if SLURM does not answer.
+    """Unit → amount of each node of a partition, in any state; None if SLURM does not answer.
 
     A partition that SLURM does not know has no node.
 
@@ -60,14 +61,18 @@ def shortage(
     but no node has all, the unit is memory, the easiest to change.
     """
     nodes = list(nodes or ())
-    if not nodes or any(all(request[unit] <= node[unit] for unit in UNITS) for node in nodes):
+    if not nodes or any(all(request[unit] <= node[unit] for unit in RESOURCES) for node in nodes):
         return None
-    most = {unit: max(node[unit] for node in nodes) for unit in UNITS}
-    unit = next((unit for unit in UNITS if request[unit] > most[unit]), None)
+    most = {unit: max(node[unit] for node in nodes) for unit in RESOURCES}
+    unit = next((unit for unit in RESOURCES if request[unit] > most[unit]), None)
     if unit is None:
         return "MB", f"no node of {partition} has so many CPUs, GPUs and so much memory together"
     asked, largest = request[unit], most[unit]
     if unit == "minute":
         return unit, f"partition {partition} allows {largest:,} minutes, and this job asks for {asked:,}"
-    plural = "s" * (unit != "MB" and asked != 1)
-    return unit, f"no node of {partition} has {asked:,} {unit}{plural}, but at most {largest:,}"
+    return unit, f"no node of {partition} has {quantity(asked, unit)}, but at most {largest:,}"
+
+
+def quantity(amount: int, unit: str) -> str:
+    """An amount in words: 3,000 MB, 1 CPU, 2 GPUs."""
+    return f"{amount:,} {unit}{'s' * (amount != 1 and unit != 'MB')}"

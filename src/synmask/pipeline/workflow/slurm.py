@@ -21,7 +21,7 @@ from synmask.pipeline.paths import below_results
 from synmask.pipeline.provenance import is_tried
 from synmask.pipeline.runs import TRAININGS
 from synmask.pipeline.workflow import compat_snakemake, terminal
-from synmask.pipeline.workflow.nodes import answer, nodes_of, shortage
+from synmask.pipeline.workflow.nodes import RESOURCES, answer, nodes_of, quantity, shortage
 
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 # A pattern in sbatch's message when it refuses a job → the settings to look at: keys of FILE, or others.
@@ -46,15 +46,8 @@ WAITING = {
     "NodeNotAvail": "`sinfo -R` says why nodes are away",
     "JobHeld": "`scontrol release` lets it start",
 }
-RESOURCES = {
-    "MB": "mem_mb",
-    "CPU": "threads",
-    "GPU": "gpus",
-    "minute": "runtime",
-}  # unit → key of `resources`
-LAUNCHER = (
-    "SYNMASK_LAUNCHER"  # an environment variable of jobs on several nodes: what starts a worker per GPU
-)
+# an environment variable of jobs on several nodes: what starts a worker per GPU
+LAUNCHER = "SYNMASK_LAUNCHER"
 Name = Annotated[str, matching(r"[\w.,:@+-]+", "a name")]
 
 
@@ -178,11 +171,8 @@ def key_to_change(job: Any, resource: str) -> str:
 def request_text(job: Any, site: Site) -> str:
     """The request of a job, in words."""
     amounts = amounts_of(job, site)
-    return ", ".join(
-        f"{count:,} {unit}{'s' * (count != 1 and unit != 'MB')}"
-        for unit in ("MB", "minute", "CPU", "GPU")
-        if (count := amounts[unit])
-    )
+    units = ("MB", "minute", "CPU", "GPU")
+    return ", ".join(quantity(amounts[unit], unit) for unit in units if amounts[unit])
 
 
 # ---- messages ----------------------------------------------------------------------------------------------
