@@ -52,14 +52,14 @@ def test_the_step_is_learning_splitting_and_binarising(pair, threads):
     ]
 
 
-def test_a_source_sentence_that_no_model_can_read_is_named(pair, monkeypatch):
+@pytest.mark.parametrize("name", ["valid.de", "test.en"])  # which are translated, or scored
+def test_a_sentence_that_no_model_can_read_is_named(pair, monkeypatch, name):
     monkeypatch.setattr(subwords, "MAX_SUBWORDS", 20)
     long = " ".join("x" * 21)
-    for place in ("clean/train.de", "tokens/test.en"):  # no source of a translation
-        write_lines(pair / place, [*read_lines(pair / place), long])
+    write_lines(pair / "clean/train.de", [*read_lines(pair / "clean/train.de"), long])  # is left out
     write_subwords(input=pair, output=pair, **PAIR)
-    write_lines(pair / "tokens/valid.de", ["a", long])
-    with pytest.raises(UserError, match=r"tokens/valid\.de, line 2: 21 sub-words, a model reads 20"):
+    write_lines(pair / "tokens" / name, ["a", long])
+    with pytest.raises(UserError, match=rf"tokens/{name}, line 2: 21 sub-words, a model reads 20"):
         write_subwords(input=pair, output=pair, **PAIR)
 
 

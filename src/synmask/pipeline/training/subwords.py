@@ -17,7 +17,7 @@ from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.training import sentencepiece as pieces
 from synmask.pipeline.training.binarise import binarise
 
-MAX_SUBWORDS = 1023  # of a sentence that is translated: fairseq's 1024 positions without that of </s>
+MAX_SUBWORDS = 1023  # of a sentence that is translated, or of its reference: fairseq's 1024 without </s>
 
 
 def write_subwords(
@@ -48,7 +48,7 @@ def write_subwords(
 
     Raises:
         UserError: a file cannot be read, there is no merge to learn, `vocab_size` does not fit the text, or a
-            sentence of the source's valid or test is too long for a model.
+            sentence of valid or test is too long for a model.
     """
     if (merges is None) == (sentencepiece is None):
         raise UserError("sub-words: give --merges, for BPE, or --sentencepiece")
@@ -65,7 +65,7 @@ def write_subwords(
             splitters = pieces.learn_splitters(texts, used, sentencepiece, folder / "bpe")
         else:
             splitters = _learn_bpe(texts, merges, vocabulary_threshold, folder / "bpe")
-        _split_files(tokens, splitters, source, folder / "bpe", threads)
+        _split_files(tokens, splitters, folder / "bpe", threads)
         if sentencepiece:
             pieces.binarise_pieces(texts, splitters, folder)
         else:
@@ -90,18 +90,17 @@ def _learn_bpe(
 def _split_files(
     tokens: Mapping[tuple[str, str], Path],
     splitters: Mapping[str, Callable[[str], str]],
-    source: str,
     folder: Path,
     threads: int,
 ) -> None:
     """Write FOLDER/SPLIT.LANGUAGE, the sub-words of `tokens`, each by the splitter of its language.
 
     Raises:
-        UserError: a file cannot be read, or a sentence of the source's valid or test is too long for a model.
+        UserError: a file cannot be read, or a sentence of valid or test is too long for a model.
     """
     for (split, language), path in tokens.items():
         lines = map_lines(splitters[language], read_lines(path), threads)
-        if language == source and split != "train":
+        if split != "train":  # whose long pairs are left out
             lines = _check_lengths(lines, path)
         write_lines(folder / f"{split}.{language}", lines)
 
