@@ -217,11 +217,14 @@ class LogHandler(LogHandlerBase):
         self._report(failed, [*logs], message, getattr(record, "brief", None))
 
     def _report(self, jobs: list[dict], logs: list[str], message: str | None, brief: str | None) -> None:
-        """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""
+        """Print a failure, or only `brief`, one more of a kind; a training that a signal stopped is none."""
         rules = ", ".join(dict.fromkeys(job["rule_name"] for job in jobs))
-        if brief and not brief.startswith("FAILED"):
-            return self._print(brief)
-        since = self.run.fail([job["jobid"] for job in jobs], rules)
+        since = self.run.drop(job["jobid"] for job in jobs)
+        ends = (line for log in logs for line in terminal.last_lines(log, since)[-1:])
+        stopped = next((line for line in ends if terminal.STOPPED in line), None)
+        if stopped and not message:  # SLURM's says more
+            return self._print(stopped)
+        self.run.failed.add(rules)
         outputs = [path for job in jobs for path in job["output"]]
         self._print(brief or terminal.failure(rules, outputs, logs, message, since), None if brief else "red")
 

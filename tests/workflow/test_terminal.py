@@ -225,6 +225,23 @@ def test_a_run_that_was_stopped_without_a_failure_has_nothing_to_fix():
     assert [*WorkflowRun(counts={"train": 2}).ending()][-1][1].startswith("give the same command again")
 
 
+def test_a_training_that_a_signal_stopped_is_no_failure(tmp_path, capsys):
+    log = tmp_path / "train.log"
+    handler = LogHandler(SimpleNamespace(dryrun=False, **SETTINGS), None)
+    handler.run.counts = {"train": 1}
+    job = {"jobid": 1, "rule_name": "train", "output": ["a"], "log": [str(log)]}
+    handler.emit(makeLogRecord(job | {"event": LogEvent.JOB_INFO}))
+    last = "synmask train: a: stopped by a signal, and saved; the same command resumes it"
+    log.write_text(f"epoch 1\n{last}\n")
+    handler.emit(makeLogRecord(job | {"event": LogEvent.JOB_ERROR, "rule_msg": None, "aux": {}}))
+    handler.close()
+    first, stopped, todo = lines_of(capsys.readouterr().err)
+    assert first == last
+    assert stopped.startswith("stopped  0 of 1 jobs are done, in ")
+    assert "failed" not in stopped
+    assert todo.startswith("to do    give the same command again")
+
+
 def test_no_cores_are_refused(project):
     """Snakemake alone waits for ever."""
     done = project.snakemake("--cores", "0", TEXT, check=False)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TAIL = 16384  # bytes read from the end of a log
 LOG_LINES = 30  # lines shown of a failed job's log
+STOPPED = "stopped by a signal"  # in the last line of a training that the same command continues
 CLOCK_SKEW_SECONDS = 30  # seconds that a file system's clock may lag
 SUMMARY_FILES = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
@@ -162,9 +163,8 @@ class WorkflowRun:
                 self.noted.add(line)
                 yield line
 
-    def fail(self, numbers: Iterable[int], rules: str) -> float:
-        """Record failed jobs → when the first of them was started."""
-        self.failed.add(rules)
+    def drop(self, numbers: Iterable[int]) -> float:
+        """Forget jobs that ended without success → when the first of them was started."""
         jobs = [self.running.pop(number, None) for number in numbers]
         return min((job.since for job in jobs if job), default=0.0)
 
