@@ -329,6 +329,11 @@ def test_a_plan_outside_a_checkout_says_where_to_go(capsys, tmp_path, monkeypatc
     assert output.count("\n") == 1
 
 
+def test_all_is_a_name_of_the_targets_to_plan(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert plan(capsys, "all").out == plan(capsys).out != ""
+
+
 def test_a_target_to_plan_that_does_not_exist_is_answered_with_the_nearest(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert "did you mean 'multi30k'?" in plan(capsys, "multi30").err

@@ -87,14 +87,16 @@ def tokenisers(config: Config, corpora: Iterable[str]) -> Iterator[tuple[str, st
 
 
 def load_targets(target: Sequence[str], configfiles: Iterable[Path]) -> tuple[Config, Sequence[str]]:
-    """The configuration, and its targets: by default its own.
+    """The configuration, and the targets: by default, or by the name "all", its own.
 
     Raises:
         UserError: a target is not in the configuration (with the nearest).
     """
     config, _, files = load_project(configfiles)
+    if [*target] in ([], ["all"]):  # Snakemake's name, too
+        return config, config.targets
     for name in target:
         if name not in config.named_targets:
             near = nearest(name, config.named_targets)
             raise UserError(f"{files[-1]}: no experiment or table {name!r}{near}")
-    return config, target or config.targets
+    return config, target
