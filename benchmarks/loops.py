@@ -110,7 +110,7 @@ def trained(name, data, languages, settings, threads, times):
             memory, output = run([__file__, "--stock", place, *words, "--threads", str(threads)], times)
             return memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", output)[-1])
         words += ["--run", place, "--seed", "1", "--keep", "1", "--threads", str(threads)]
-        memory, _ = run(["-m", "synmask.pipeline.cli", "train", *words], times)
+        memory, _ = run(["-m", "synmask", "train", *words], times)
         last = (Path(place) / "history.csv").read_text().splitlines()
         row = dict(zip(last[0].split(","), last[-1].split(","), strict=True))
         return memory, float(row["valid_ppl"])

@@ -118,7 +118,7 @@ def test_version():
 def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
     (tmp_path / "gold").write_text("(S (ÜP (N a) (N b)) (V c))\n", encoding="utf-8")
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
-    command = [sys.executable, "-m", "synmask.pipeline.cli", "parseval", tmp_path / "gold", tmp_path / "gold"]
+    command = [sys.executable, "-m", "synmask", "parseval", tmp_path / "gold", tmp_path / "gold"]
     done = subprocess.run(
         command, capture_output=True, encoding="utf-8", env=os.environ | locale, check=False
     )

@@ -73,7 +73,7 @@ class Parse:
         self.output = folder / "out"
         write_lines(folder / "cased", sentences)
         write_lines(folder / "tokens", (sentence.lower() for sentence in sentences))
-        self.command = [python, "-m", "synmask.pipeline.cli", "constituency", *settings, "--threads", "2"]
+        self.command = [python, "-m", "synmask", "constituency", *settings, "--threads", "2"]
         for option, file in {"input": "cased", "tokens": "tokens", "output": "out"}.items():
             self.command += [f"--{option}", str(folder / file)]
 

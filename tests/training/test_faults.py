@@ -31,7 +31,7 @@ def on_small_disk(apart, tmp_path):
 
     def run(script):
         (tmp_path / "disk").mkdir()
-        head = f'set -u; DISK={tmp_path}/disk; SYNMASK="{apart.python} -m synmask.pipeline.cli"\n'
+        head = f'set -u; DISK={tmp_path}/disk; SYNMASK="{apart.python} -m synmask"\n'
         head += f"mount -t tmpfs -o size=100k none $DISK; cd {tmp_path}\n"
         command = [apart.python, "-c", BASH, head + script]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -90,7 +90,7 @@ def test_no_right_to_write(on_small_disk, corpus, settings):
     """Root may write everywhere, so the verb runs without that power; warm, it would have its own."""
     train_it = training(corpus, settings)
     powers = "--bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search"
-    weak = train_it.replace("$SYNMASK", f"setpriv {powers} {sys.executable} -m synmask.pipeline.cli")
+    weak = train_it.replace("$SYNMASK", f"setpriv {powers} {sys.executable} -m synmask")
     output = on_small_disk(
         "mount -o remount,size=20m $DISK; mkdir $DISK/run; chmod 555 $DISK/run;"
         f"{weak} ls -A $DISK/run | wc -l; chmod 755 $DISK/run; {train_it}",

@@ -270,7 +270,7 @@ def launched(python, line, count):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
     ranks = ({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count)} for rank in range(count))
-    command = [python, "-m", "synmask.pipeline.cli", *line]
+    command = [python, "-m", "synmask", *line]
     kwargs = {"stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env=os.environ | address | rank, **kwargs) for rank in ranks]
 

@@ -1,3 +1,0 @@
-from synmask.__main__ import main
-
-main()
