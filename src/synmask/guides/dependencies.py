@@ -45,7 +45,6 @@ def restricted_softmax(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tens
     Args:
         scores: (B, H, n, n); allowed: (B, n, n) bool; padding: (B, n) bool, True at pads.
     """
-    reach = allowed & ~padding[:, None, :]
-    free = ~reach.any(-1, keepdim=True)
-    outside = (free & padding[:, None, :]) | ~(free | reach)
-    return masked_softmax(scores, outside[:, None])
+    pads = padding[:, None, :]
+    free = ~(allowed & ~pads).any(-1, keepdim=True)
+    return masked_softmax(scores, (pads | ~(allowed | free))[:, None])

@@ -50,18 +50,12 @@ def worker_group(place: WorkerPlace | None, name: str) -> Iterator[None]:
     try:
         with _group(place):
             yield
-    except torch.distributed.DistError as error:
-        raise _lost_worker(name) from error
-    except RuntimeError as error:
-        if not re.search("closed by peer|reset by peer|gloo|NCCL", str(error)):
+    except RuntimeError as error:  # or torch's DistError, which is one
+        lost = re.search("closed by peer|reset by peer|gloo|NCCL", str(error))
+        if not (lost or isinstance(error, torch.distributed.DistError)):
             raise
-        raise _lost_worker(name) from error
-
-
-def _lost_worker(name: str) -> TryAgain:
-    return TryAgain(
-        f"{name}: another worker has ended, or did not come; see its message. The same command resumes"
-    )
+        fault = "another worker has ended, or did not come; see its message. The same command resumes"
+        raise TryAgain(f"{name}: {fault}") from error
 
 
 def broadcast(value: Any) -> Any:
@@ -115,10 +109,8 @@ def _join_group(rank: int, count: int, port: int, work: Callable[..., None], arg
 @contextmanager
 def _group(place: WorkerPlace) -> Iterator[None]:
     cuda = torch.cuda.is_available()
-    if cuda:
-        torch.cuda.set_device(
-            place.local % torch.cuda.device_count()
-        )  # srun may show each task its own alone
+    if cuda:  # srun may show each task its own GPU alone
+        torch.cuda.set_device(place.local % torch.cuda.device_count())
     kwargs = {"init_method": f"tcp://{place.address}", "rank": place.rank, "world_size": place.count}
     torch.distributed.init_process_group("nccl" if cuda else "gloo", **kwargs)
     yield
