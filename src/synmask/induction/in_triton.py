@@ -167,9 +167,8 @@ def _backward(
     grad_step, _ = tl.associative_scan((grad_step, begins), 1, _sum_in_step, reverse=True)
     grad_step = tl.where(upper & (before[None, :] >= farthest), grad_step, 0.0)
     to_before, to_after = tl.sum(grad_left - grad_step, 0), tl.sum(grad_right, 0)
-    to_before += tl.sum(
-        tl.where(j[:, None] + 1 == j[None, :], to_after[:, None], 0.0), 0
-    )  # of the token before
+    # that of the gap after the token before
+    to_before += tl.sum(tl.where(j[:, None] + 1 == j[None, :], to_after[:, None], 0.0), 0)
     to_height = tl.sum(grad_over - grad_left - grad_right, 1)
 
     tl.store(grad_distance + b * (n - 1) + j - 1, distance_scale * to_before, mask=(j >= 1) & (j < n))

@@ -26,9 +26,7 @@ def visible_gpus() -> list[str]:
     existing = _gpu_numbers()
     if "CUDA_VISIBLE_DEVICES" not in os.environ:
         return existing
-    from torch.cuda import (
-        _parse_visible_devices,
-    )  # imported here: it takes a second
+    from torch.cuda import _parse_visible_devices  # imported here: it takes a second
 
     chosen = map(str, _parse_visible_devices())
     return [*takewhile(lambda gpu: not existing or gpu in existing or not gpu.isdecimal(), chosen)]

@@ -59,7 +59,7 @@ def base_language(code: str) -> str:
     return code if code in COMMON_SCRIPTS else _tag(code).language
 
 
-def closest_language(known: Iterable[str], code: str) -> str:
+def closest_language(code: str, known: Iterable[str]) -> str:
     """The code among `known` of the same language, its shortest one if there is none."""
     return match_language(code, known) or base_language(code)
 

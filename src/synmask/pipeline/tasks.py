@@ -18,7 +18,7 @@ class Task:
     """A task on one sentence or on a pair."""
 
     sentences: int
-    labels: tuple[str, ...]  # empty: a score from 0 to HIGHEST
+    labels: tuple[str, ...]  # empty: a score from 0 to MAX_SCORE
     metrics: tuple[str, ...]  # the first one counts in GLUE's average, and chooses the best epoch
 
     @property
@@ -38,7 +38,7 @@ class Task:
 
     @property
     def unit(self) -> float:
-        """The label or score that an output of 1 stands for: of scores HIGHEST."""
+        """The label or score that an output of 1 stands for: of scores MAX_SCORE."""
         return 1.0 if self.labels else MAX_SCORE
 
     def target(self, label: str) -> float:
@@ -50,7 +50,7 @@ class Task:
         return float(f"{self.number(label) / self.unit:.6g}")
 
     def label(self, target: float) -> str:
-        """The label of a `target`; a score as text, from 0 to HIGHEST."""
+        """The label of a `target`; a score as text, from 0 to MAX_SCORE."""
         return self.labels[int(target)] if self.labels else f"{target * self.unit:.4f}"
 
 

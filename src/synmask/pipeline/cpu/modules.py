@@ -135,9 +135,8 @@ class FastConv1d(nn.Conv1d):
     def forward(self, x: Tensor) -> Tensor:
         if x.device.type == "cpu" and CPU.convolution == "oneDNN" and not lacks_bf16(x):
             return super().forward(x)
-        return convolve_as_product(
-            self, x.mT
-        ).mT  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
+        # also on a GPU: cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
+        return convolve_as_product(self, x.mT).mT
 
 
 def convolve_as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:

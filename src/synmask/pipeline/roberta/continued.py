@@ -31,10 +31,7 @@ from synmask.pipeline.training.losses import Sums
 from synmask.pipeline.training.stage import History, history_losses
 from synmask.pipeline.training.trainer import Trainer
 
-KEEP, REPLACE = (
-    0.1,
-    0.1,
-)  # shares of masked tokens that stay, or are drawn at random; others become <mask>
+KEEP, REPLACE = 0.1, 0.1  # of masked tokens: that stay, or are drawn at random; others become <mask>
 
 
 @dataclass(eq=False)

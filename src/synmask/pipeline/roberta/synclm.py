@@ -25,7 +25,7 @@ COUNTED_NEGATIVES = 3  # negatives that count
 EPSILON = 1e-6
 # Samples of a loss, tokens by position, spans by their first and last token, padded with NO_TOKEN: "anchors"
 # (P,), tokens; "positives", of the phrase loss tokens (P,), of the tree loss spans (P, 2); "negatives",
-# tokens (P, OTHERS) or spans (P, SHIFTED, 2).
+# tokens (P, PHRASE_NEGATIVES) or spans (P, TREE_NEGATIVES, 2).
 Samples = dict[str, np.ndarray]
 
 

@@ -26,7 +26,7 @@ def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") ->
         for line in lines:
             yield SPACE_TO_DROP.sub("", line).translate(HALF_WIDTH)
     else:
-        code = languages.closest_language(ABBREVIATIONS, language)
+        code = languages.closest_language(language, ABBREVIATIONS)
         detokenizer = Detokenizer(code)
         for line in lines:
             if tokeniser == "corenlp" and code == "en":  # "didn ' t", "O ' Neill"

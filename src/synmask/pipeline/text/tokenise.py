@@ -25,7 +25,7 @@ MOSES = Tokens()
 
 def _moses_tokenizer(language: str) -> Tokenizer:
     """Moses' tokeniser; a note says if it has no rules for the language."""
-    code = languages.closest_language(ABBREVIATIONS, language)
+    code = languages.closest_language(language, ABBREVIATIONS)
     if languages.script_of(language) in languages.WITHOUT_SPACES:
         fault = "does not split text that is written without spaces"
         other = languages.default_tokeniser(language)[0]

@@ -39,7 +39,7 @@ class Hypothesis(NamedTuple):
 class BeamSearch:
     """Beam search with one model, or with the mean probabilities of several models.
 
-    A sentence is finished when `beam` hypotheses have ended, or after MAX_TOKENS tokens.
+    A sentence is finished when `beam` hypotheses have ended, or after MAX_HYPOTHESIS_TOKENS.
 
     With `settings.precision` "bf16", the products of the decoder's layers are in bf16, on a CPU also those of
     the encoder and with the vocabulary. This may change a hypothesis. A CPU without AVX-512 for bf16 takes

@@ -56,7 +56,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     model, task, text, saved = load_model(path)
     system = task.settings.system
     keys, code = method_code(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
-    languages = [closest_language(ABBREVIATIONS, language) for language in (text.source, text.target)]
+    languages = [closest_language(language, ABBREVIATIONS) for language in (text.source, text.target)]
     files = {
         "config.json": json_text(_fsmt_config(model, languages) | keys),
         "generation_config.json": json_text(_generation_config()),

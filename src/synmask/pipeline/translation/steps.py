@@ -64,9 +64,8 @@ class DecoderSteps:
         self.decoder, self.products = decoder, products
         self.layers = [self._layer(layer, encoder_out) for layer in decoder.layers]
         self.fused = all(isinstance(layer, FusedLayer) for layer in self.layers)
-        ids = encoder_out["encoder_padding_mask"][0].new_full(
-            (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
-        )  # any id except <pad>
+        shape, device = (1, longest + 1), encoder_out["encoder_padding_mask"][0].device
+        ids = torch.full(shape, decoder.dictionary.eos(), device=device)  # any id except <pad>
         self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps(CachedSelfAttention)
 
