@@ -1,14 +1,13 @@
 """Convert a publisher's archives to plain parallel text, with checks."""
 
-import os
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from synmask.pipeline.arguments import Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Format
 from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.corpora.plain import check_count
+from synmask.pipeline.disk import whole_folder
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS, Split, read_pairs
 
@@ -44,16 +43,11 @@ def prepare(
     for path in by_name.values():
         if not path.is_file():
             raise UserError(f"{name}: {path}: no such file; fetch it with synmask download")
-    output.mkdir(parents=True, exist_ok=True)
     counts = {}
-    with TemporaryDirectory(dir=output) as temporary:
-        folder = Path(temporary)
+    with whole_folder(output, "prepare") as folder:
         module.write(by_name, folder, threads)
         for split in SPLITS:
             paths = [folder / f"{split}.{language}" for language in module.LANGUAGES]
             counts[split] = sum(1 for _ in read_pairs(*paths))
             check_count(name, split, counts[split], pairs.get(split))
-        for split in SPLITS:
-            for language in module.LANGUAGES:
-                os.replace(folder / f"{split}.{language}", output / f"{split}.{language}")
     return counts
