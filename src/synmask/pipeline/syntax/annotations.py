@@ -8,7 +8,6 @@ gap after the sub-word; -1 if there is none. The file is memory-mapped and share
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -85,21 +84,18 @@ def annotate_file(
             sentence.
     """
     counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
-    tokens_seen = 0
+    table = bytearray()
     as_bpe = _splitter(codes, language, tokeniser).as_bpe if codes else str
     beside = output.with_suffix(".json")
     with all_writing([output, beside], "wb") as (handle, text):
-        _write_header(handle, 0)
         for tokens, tree, parents in read_parsed_sentences(subwords, trees, heads, kept, as_bpe):
-            handle.write(annotate_sentence(tokens, parents, tree).tobytes())
-            tokens_seen += len(tokens) + 1
+            table += annotate_sentence(tokens, parents, tree).tobytes()
             counts["sentences"] += 1
             counts["without_heads"] += parents is None
             counts["without_distances"] += tree is None
         if not counts["sentences"]:
             raise UserError(f"{subwords}: empty; give a text in BPE")
-        handle.seek(0)
-        _write_header(handle, tokens_seen)
+        np.save(handle, np.frombuffer(table, np.int16).reshape(-1, 3))
         text.write(json_text(counts).encode())
     return counts
 
@@ -109,12 +105,6 @@ def _splitter(codes: Path, language: str | None, tokeniser: str) -> SentencePiec
         return SentencePieceSplitter(model_in_codes(codes.read_text(), language or ""), tokeniser)
     except (OSError, ValueError) as error:
         raise UserError(f"{codes}: {error}; give bpe/codes of `synmask subwords --sentencepiece`") from None
-
-
-def _write_header(handle: IO[bytes], rows: int) -> None:
-    """The header of an .npy file; NumPy makes it equally long for any number of rows."""
-    header = {"descr": "<i2", "fortran_order": False, "shape": (rows, 3)}
-    np.lib.format.write_array_header_1_0(handle, header)
 
 
 def open_memmap(path: Path, advice: str) -> np.ndarray:
