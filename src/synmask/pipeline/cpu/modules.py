@@ -25,7 +25,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     sequentially, so the mask depends only on the seed, not on the number of threads.
     """
     dropped = round(p * LEVELS)
-    if x.device.type != "cpu" or dropped == LEVELS or CPU.dropout == "PyTorch":
+    if x.device.type != "cpu" or dropped == LEVELS:
         return F.dropout(x, p)
     return _Dropout.apply(x, dropped)
 

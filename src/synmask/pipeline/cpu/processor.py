@@ -28,9 +28,6 @@ class Operators:
             PyTorch takes weights of fewer than ONEDNN_WEIGHT numbers, too: oneDNN, measured on AMD's
             AVX-512, makes code for each new size, which costs more than it saves there.
         convolution: the parser's.
-        dropout: "drawn by fours": four numbers share a draw of 64 bits.
-        distribution: P_D.
-        continuations: attention of beam search, and its choice of continuations.
         lanes: the number of values that a decoder layer in C++ adds side by side; 0: no such layer.
         bf16_pairs: whether decoding may multiply pairs of bf16. On Intel's, that was slower than float32.
     """
@@ -38,9 +35,6 @@ class Operators:
     capability: Capability
     linear: Literal["oneDNN", "PyTorch"] = "PyTorch"
     convolution: Literal["oneDNN", "one product"] = "one product"
-    dropout: Literal["drawn by fours", "PyTorch"] = "drawn by fours"
-    distribution: Literal["C++", "PyTorch"] = "C++"
-    continuations: Literal["C++", "PyTorch"] = "C++"
     lanes: Literal[0, 8, 16] = 0
     bf16_pairs: bool = False
 

@@ -8,10 +8,7 @@ from torch import Tensor
 from synmask.kernels import load_kernel
 from synmask.pipeline.cpu.processor import CPU
 
-LOADED = (
-    CPU.continuations == "C++"
-    and load_kernel(__package__, Path(__file__).with_name("kernel.cpp")) is not None
-)
+LOADED = load_kernel(__package__, Path(__file__).with_name("kernel.cpp")) is not None
 # values that fused.py's operators add side by side; 0: they were not built
 LANES = CPU.lanes if LOADED and hasattr(torch.ops.synmask, "layer") else 0
 
