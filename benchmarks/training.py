@@ -15,7 +15,7 @@ import torch
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.cpu import modules
 from synmask.pipeline.translation.criterion import MixedLoss
-from synmask.pipeline.translation.task import model_class, transformer_config  # isort: split
+from synmask.pipeline.translation.task import GuidedTranslation, transformer_config  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
@@ -50,25 +50,19 @@ def rival(name, corpus, batch, length, **kwargs):
     if name == EXACT:
         kwargs["precision"] = "fp32"
     settings = config.run_settings(corpus, direction, system)
-    cfg = transformer_config(settings)
     words = [Dictionary(), Dictionary()]
     for dictionary, size in zip(words, SIZES[corpus], strict=True):
         for number in range(size - len(dictionary)):
             dictionary.add_symbol(str(number))
-    task = Namespace(
-        source_dictionary=words[0],
-        target_dictionary=words[1],
-        target_dictionary_pad=words[1].pad(),
-        template_dictionary=words[1],
-    )
     torch.manual_seed(1)
     if stock:
-        model = TransformerModelBase.build_model(cfg, task)
+        task = Namespace(source_dictionary=words[0], target_dictionary=words[1])
+        model = TransformerModelBase.build_model(transformer_config(settings), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
     elif name == MARIAN:
         model, criterion = marian(settings, *SIZES[corpus])
     else:
-        model = model_class(settings.system.guide).build(cfg, task, settings.system)
+        model = GuidedTranslation(*words, settings, template_dictionary=words[1]).build_model()
         criterion = MixedLoss(words[1].pad(), 0.1, settings.system.mlm_weight)
     batches = sample(batch, length, SIZES[corpus], settings.system, name)
     kind = Rival if stock or name == MARIAN else Ours

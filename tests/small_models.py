@@ -6,7 +6,6 @@ fairseq is imported inside the fixtures: most tests need none of it.
 import copy
 import multiprocessing
 import random
-from argparse import Namespace
 from functools import partial
 
 import pytest
@@ -63,14 +62,12 @@ def count_parameters(settings, *sizes):
     import torch
     from fairseq.data import Dictionary
 
-    from synmask.pipeline.translation.task import model_class, transformer_config
+    from synmask.pipeline.translation.task import GuidedTranslation
 
-    names = ("source_dictionary", "target_dictionary", "template_dictionary")
     symbols = (map(str, range(size - Dictionary().nspecial)) for size in sizes)
-    words = {name: Dictionary(extra_special_symbols=each) for name, each in zip(names, symbols, strict=False)}
+    source, target, *templates = (Dictionary(extra_special_symbols=each) for each in symbols)
     with torch.device("meta"):
-        build = model_class(settings.system.guide).build
-        model = build(transformer_config(settings), Namespace(**words), settings.system)
+        model = GuidedTranslation(source, target, settings, 1, *templates).build_model()
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -1,6 +1,5 @@
 """The path of a training step on a GPU, without one: fake tensors have a device and a shape, no numbers."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -30,13 +29,11 @@ def fake_step(config, system):
     from fairseq.data import Dictionary
 
     from synmask.pipeline.translation.criterion import MixedLoss
-    from synmask.pipeline.translation.task import model_class, transformer_config
+    from synmask.pipeline.translation.task import GuidedTranslation
 
     settings = config.run_settings("demo", "de-en", system)
-    names = ("source_dictionary", "target_dictionary", "template_dictionary")
-    task = Namespace(**dict.fromkeys(names, Dictionary()))
     with torch.device("cuda"):
-        model = model_class(settings.system.guide).build(transformer_config(settings), task, settings.system)
+        model = GuidedTranslation(Dictionary(), Dictionary(), settings, 1, Dictionary()).build_model()
         for module in model.modules():  # fairseq makes them on the CPU, and a trainer moves them
             module._buffers |= {name: value.cuda() for name, value in module._buffers.items()}
         source, target = (torch.ones(3, length, dtype=torch.long) for length in (7, 6))

@@ -25,9 +25,8 @@ from synmask.pipeline.translation.st_nmt import (
     TemplatedTransformer,
     read_template_ids,
 )
-from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
+from synmask.pipeline.translation.task import GuidedTranslation
 from synmask.pipeline.translation.train import TranslationStage
-from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +108,7 @@ def test_the_gate_against_loops():
 def plain_of(model, task, settings):
     """The Transformer without templates that has the same weights."""
     run = typed(settings | {"system": settings["system"] | {"guide": "none", "options": {}}})
-    plain = GuidedTransformer.build(transformer_config(run), task, run.system)
+    plain = GuidedTranslation(task.src_dict, task.tgt_dict, run).build_model()
     state = {
         name.replace("encoder_attn.source.", "encoder_attn."): value
         for name, value in model.state_dict().items()

@@ -1,7 +1,5 @@
 """Parameters start as in the published code: the rows of tests/README.md."""
 
-from argparse import Namespace
-
 import pytest
 import torch
 from fairseq.data import Dictionary
@@ -12,8 +10,7 @@ from torch import nn
 
 from small_models import typed
 from synmask.guides import Shape, build_guide
-from synmask.pipeline.translation.task import transformer_config
-from synmask.pipeline.translation.transformer import GuidedTransformer
+from synmask.pipeline.translation.task import GuidedTranslation
 
 D, FFN = 256, 512
 SHAPE = Shape(D, heads=4, ffn_dim=FFN, layers=3)
@@ -98,8 +95,7 @@ def model(settings, tmp_path, words=2000):
     for word in range(words):
         dictionary.add_symbol(str(word))
     torch.manual_seed(1)
-    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    return GuidedTransformer.build(transformer_config(typed(settings)), task, typed(settings).system)
+    return GuidedTranslation(dictionary, dictionary, typed(settings)).build_model()
 
 
 def test_mlm_bias_starts_as_torchs_linear(grammar_settings, tmp_path):

@@ -10,8 +10,7 @@ from torch import nn
 from small_models import of_our_modules, slow_modules, typed
 from synmask.pipeline.config.loading import load, project_files, read_all
 from synmask.pipeline.guidance import GUIDES
-from synmask.pipeline.translation.task import model_class, transformer_config
-from synmask.pipeline.translation.transformer import GuidedTransformer
+from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
 
 ROOT = Path(__file__).parents[2]
 COPIES = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
@@ -25,10 +24,9 @@ def dictionary(size):
 
 
 def build(settings, source=24, target=16, seed=1):
-    task = Namespace(source_dictionary=dictionary(source), target_dictionary=dictionary(target))
+    task = GuidedTranslation(dictionary(source), dictionary(target), typed(settings))
     torch.manual_seed(seed)
-    cfg = transformer_config(typed(settings))
-    return GuidedTransformer.build(cfg, task, typed(settings).system), cfg, task
+    return task.build_model()
 
 
 def batch(lengths, vocabulary=24, seed=3):
@@ -48,18 +46,16 @@ def batch(lengths, vocabulary=24, seed=3):
 
 @pytest.mark.parametrize("guide", [name for name, kind in GUIDES.items() if "words" not in kind.reads])
 def test_each_model_is_built_of_our_modules(settings_of, guide):
-    settings = typed(settings_of(guide))
-    words = ("source_dictionary", "target_dictionary", "template_dictionary")
-    task = Namespace(**{name: dictionary(24) for name in words})
-    model = model_class(guide).build(transformer_config(settings), task, settings.system)
-    assert not slow_modules(model)
+    words, settings = dictionary(24), typed(settings_of(guide))
+    assert not slow_modules(GuidedTranslation(words, words, settings, 1, words).build_model())
 
 
 def test_transformer_is_stock_fairseq(settings):
     """Bit for bit with the same faster modules; within rounding without them."""
-    ours, cfg, task = build(settings)
+    ours = build(settings)
     torch.manual_seed(1)
-    stock = TransformerModelBase.build_model(cfg, task)
+    words = {"source_dictionary": ours.encoder.dictionary, "target_dictionary": ours.decoder.dictionary}
+    stock = TransformerModelBase.build_model(ours.cfg, Namespace(**words))
     for layer in stock.encoder.layers:
         layer.can_use_fastpath = False
     inputs = batch([6, 4, 6, 2])
@@ -87,8 +83,7 @@ def test_transformer_is_stock_fairseq(settings):
 @pytest.mark.parametrize("system", ["transformer", "grammar"])
 def test_a_sentence_alone_and_in_a_batch(settings, grammar_settings, system):
     chosen = settings if system == "transformer" else grammar_settings
-    model, _, _ = build(chosen)
-    model.eval()
+    model = build(chosen).eval()
     inputs = batch([7, 5, 2, 1])
     logits, _ = model(**inputs)
     for row, n in enumerate(inputs["src_lengths"].tolist()):
@@ -103,7 +98,7 @@ def test_a_sentence_alone_and_in_a_batch(settings, grammar_settings, system):
 
 
 def test_systems_of_one_seed_share_their_first_weights(settings, grammar_settings):
-    plain, guided = build(settings)[0], build(grammar_settings)[0]
+    plain, guided = build(settings), build(grammar_settings)
     theirs = dict(guided.named_parameters())
     for name, parameter in plain.named_parameters():
         assert torch.equal(parameter, theirs[name]), name
@@ -127,8 +122,7 @@ def guided_attention_oracle(layer, x, mask):
 
 
 def test_guided_layer_against_loops(grammar_settings):
-    model, _, _ = build(grammar_settings)
-    model.eval()
+    model = build(grammar_settings).eval()
     layer, torch_mask = model.encoder.layers[0], torch.rand(2, 2, 5, 5)
     x = torch.randn(5, 2, 16)
     with torch.no_grad():
@@ -139,8 +133,7 @@ def test_guided_layer_against_loops(grammar_settings):
 
 
 def test_masked_language_model_head_against_loops(grammar_settings):
-    model, _, _ = build(grammar_settings)
-    model.eval()
+    model = build(grammar_settings).eval()
     nn.init.normal_(model.mlm_bias)
     inputs = batch([6, 4])
     masked = torch.tensor([0, 3, 7])
@@ -159,7 +152,7 @@ def test_parameters_of_the_papers_iwslt14_model():
 
     def parameters(system):
         run = config.run_settings("iwslt14", "de-en", system).plain()
-        return sum(p.numel() for p in build(run, 8848, 6632)[0].parameters())
+        return sum(p.numel() for p in build(run, 8848, 6632).parameters())
 
     added = parameters("grammar") - parameters("transformer")
     assert added == pytest.approx(9.06e6, abs=0.01e6)

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, read_object
-from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.record import NO_RUN, RunRecord, check_training, read_record, run_names
 from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.layers import DecoderLayer
@@ -126,16 +124,9 @@ class TemplatedTransformer(GuidedTransformer):
     decoder_class = TemplatedDecoder
 
     @classmethod
-    def add_guide(
-        cls,
-        encoder: TemplatedEncoder,
-        decoder: TemplatedDecoder,
-        cfg: TransformerConfig,
-        task: Any,
-        system: Guidance,
-    ) -> None:
+    def add_guide(cls, encoder: TemplatedEncoder, decoder: TemplatedDecoder, task: Any) -> None:
         """Add an encoder of templates, as deep as the source's, and attention to it in all decoder layers."""
-        dictionary = task.template_dictionary
+        cfg, dictionary = encoder.cfg, task.template_dictionary
         embed = cls.build_embedding(cfg, dictionary, cfg.encoder.embed_dim)
         encoder.template = TokenEncoder(cfg, dictionary, embed)
         for layer in decoder.layers:

@@ -42,8 +42,7 @@ class GuidedTranslation:
         seed: int = 1,
         template_dictionary: Dictionary | None = None,
     ) -> None:
-        self.src_dict = self.source_dictionary = source
-        self.tgt_dict = self.target_dictionary = target
+        self.src_dict, self.tgt_dict = source, target
         self.settings = settings
         self.seed = seed
         self.template_dictionary = template_dictionary
@@ -53,8 +52,8 @@ class GuidedTranslation:
 
     def build_model(self) -> GuidedTransformer:
         """The model at its start."""
-        system = self.settings.system
-        return model_class(system.guide).build(transformer_config(self.settings), self, system)
+        model_class = TemplatedTransformer if self.settings.system.templated else GuidedTransformer
+        return model_class.build(transformer_config(self.settings), self)
 
     def pairs(
         self, data: Path, split: str, source: str, target: str, templates: Path | None = None
@@ -115,8 +114,3 @@ def transformer_config(settings: RunSettings) -> TransformerConfig:
     cfg.dropout, cfg.attention_dropout = training.dropout, training.attention_dropout
     cfg.share_decoder_input_output_embed = True
     return cfg
-
-
-def model_class(guide: str) -> type[GuidedTransformer]:
-    """The model class that a guide needs."""
-    return TemplatedTransformer if guide == "templates" else GuidedTransformer

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from synmask.encoder import encode_layers
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
 from synmask.pipeline.cpu.modules import FastDropout, accelerate, dropout, linear
-from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
 
@@ -146,33 +145,26 @@ class GuidedTransformer(TransformerModelBase):
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
 
     @classmethod
-    def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
-        """Build the model of `system` (a part of a run's settings) with fairseq's initialisation.
+    def build(cls, cfg: TransformerConfig, task: Any) -> "GuidedTransformer":
+        """Build the model of a `GuidedTranslation` with fairseq's initialisation.
 
         Parts that all systems share are built before the guide, so that runs with one seed start from the
         same shared weights.
         """
-        cfg = TransformerConfig.from_namespace(args)
-        source, target = task.source_dictionary, task.target_dictionary
+        source, target, system = task.src_dict, task.tgt_dict, task.settings.system
         embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
         embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
         encoder = cls.encoder_class(cfg, source, embed)
         decoder = cls.decoder_class(cfg, target, embed_target)
         if system.guide != "none":
-            cls.add_guide(encoder, decoder, cfg, task, system)
+            cls.add_guide(encoder, decoder, task)
         return accelerate(cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0))
 
     @classmethod
-    def add_guide(
-        cls,
-        encoder: TokenEncoder,
-        decoder: GuidedDecoder,
-        cfg: TransformerConfig,
-        task: Any,
-        system: Guidance,
-    ) -> None:
-        """Give encoder and decoder the guide of `system`."""
-        encoder.guide = build_guide(system.guide, system.options, shape_of(cfg))
+    def add_guide(cls, encoder: TokenEncoder, decoder: GuidedDecoder, task: Any) -> None:
+        """Give encoder and decoder the guide of the task's system."""
+        system = task.settings.system
+        encoder.guide = build_guide(system.guide, system.options, shape_of(encoder.cfg))
         decoder.guide = encoder.guide.decoder()
 
     def forward(
