@@ -20,7 +20,7 @@ from synmask.pipeline.errors import UserError
 from synmask.pipeline.record import RunRecord
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.examples import read_encoded
-from synmask.pipeline.roberta.model import GuidedRoberta, guide_shape
+from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.sentences import Sentences, SentenceStage
 from synmask.pipeline.roberta.weights import MASK, Weights, load_dictionary, load_weights, save_weights
 from synmask.pipeline.training.batches import Batches, Limits
@@ -30,6 +30,7 @@ from synmask.pipeline.training.loop import run_training
 from synmask.pipeline.training.losses import Sums
 from synmask.pipeline.training.stage import History, history_losses
 from synmask.pipeline.training.trainer import Trainer
+from synmask.pipeline.translation.layers import shape_of
 
 KEEP, REPLACE = 0.1, 0.1  # of masked tokens: that stay, or are drawn at random; others become <mask>
 
@@ -94,7 +95,8 @@ class ContrastiveRoberta(GuidedRoberta):
         """A model with pre-trained `weights`."""
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        model.encoder.sentence_encoder.guide = _LastAttention(guide_shape(weights))
+        encoder = model.encoder.sentence_encoder
+        encoder.guide = _LastAttention(shape_of(encoder.cfg))
         d = args.encoder_embed_dim
         model.contrast = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d), nn.Linear(d, d))
         return model

@@ -11,10 +11,11 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor, nn
 
 from synmask.encoder import SelfAttention
-from synmask.guides import Shape, build_guide
+from synmask.guides import build_guide
 from synmask.pipeline.cpu.modules import accelerate
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.weights import Weights
+from synmask.pipeline.translation.layers import shape_of
 from synmask.pipeline.translation.transformer import TokenEncoder
 
 HEAD_NAME = "task"  # fairseq's name for the classification head
@@ -67,9 +68,9 @@ class GuidedRoberta(RobertaModel):
         width, pooler = args.encoder_embed_dim, (args.pooler_activation_fn, args.pooler_dropout)
         model.classification_heads[HEAD_NAME] = RobertaClassificationHead(width, width, outputs, *pooler)
         if system.guide != "none":
-            guide = build_guide(system.guide, system.options, guide_shape(weights))
-            guide.start_plain()
-            model.encoder.sentence_encoder.guide = guide
+            encoder = model.encoder.sentence_encoder
+            encoder.guide = build_guide(system.guide, system.options, shape_of(encoder.cfg))
+            encoder.guide.start_plain()
         return accelerate(model)
 
     @torch.no_grad()
@@ -98,9 +99,3 @@ class GuidedRoberta(RobertaModel):
             chosen = features.flatten(0, 1).index_select(0, masked)
             extra["mlm_logits"] = self.encoder.output_layer(chosen)
         return self.classification_heads[classification_head_name](features), extra
-
-
-def guide_shape(weights: Weights) -> Shape:
-    """The sizes of a RoBERTa as its guide needs them."""
-    shape = weights.shape
-    return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.layers)
