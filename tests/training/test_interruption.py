@@ -32,7 +32,7 @@ from synmask.pipeline.translation.train import TranslationStage
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
 ALWAYS = 1e-9  # minutes: save after every update
-MODELS = TranslationStage(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).kept_epochs
+STAGE = TranslationStage(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {})
 
 
 def words(corpus, run, settings, minutes=ALWAYS, processes=1):
@@ -138,7 +138,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     """The second checkpoint (its file is renamed, last.pt to previous.pt, its file to last.pt) loses no first."""
     run = tmp_path / "run"
     assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
-    start = checkpoints.latest_checkpoint(folder_of(run), MODELS)
+    start = checkpoints.latest_checkpoint(folder_of(run), STAGE)
     state = torch.load(start, weights_only=True)
     assert state["updates"] >= 1
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
@@ -522,10 +522,10 @@ def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch):
             with monkeypatch.context() as context:
                 context.setattr(*reader, failing)
                 with pytest.raises(OSError) as error:  # noqa: PT011 - the next lines say which
-                    checkpoints.latest_checkpoint(folder, MODELS)
+                    checkpoints.latest_checkpoint(folder, STAGE)
             assert (error.value.errno, error.value.filename) == (code, str(folder / "last.pt"))
     assert sorted(path.name for path in folder.iterdir()) == before
-    assert checkpoints.latest_checkpoint(folder, MODELS) == folder / "last.pt"
+    assert checkpoints.latest_checkpoint(folder, STAGE) == folder / "last.pt"
 
 
 def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):

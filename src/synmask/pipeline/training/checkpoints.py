@@ -23,7 +23,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +43,8 @@ from synmask.pipeline.training.torch_files import (
 )
 
 if TYPE_CHECKING:
+    from synmask.pipeline.arguments import TrainingOptions
     from synmask.pipeline.training.stage import Stage
-
-# History of the finished epochs (one row each) → epochs that must have a model.
-KeptEpochs = Callable[[Any], Iterable[int]]
 
 
 def average_file(last: int) -> str:
@@ -60,12 +58,11 @@ def files_checksum(paths: Iterable[Path]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def open_folder(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_code: bool) -> Path:
+def open_folder(stage: "Stage", run: Path, stamp: Stamp, options: "TrainingOptions") -> Path:
     """The folder of the training that `stamp` identifies; it is made if there is none.
 
-    Args:
-        again: train once more what is finished, in another folder.
-        any_code: continue from checkpoints of other code if they have more updates than those of this code.
+    With the option `again`, a finished training gets another folder. With `any_code`, checkpoints of other
+    code go on if they have more updates than those of this code.
     """
     root, name = run / "checkpoints", stamps.folder_name(stamp)
     _sort_old_layout(root)
@@ -76,7 +73,7 @@ def open_folder(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_cod
     )
     for folder in same[-1:]:
         write_json(folder / "stamp.json", stamp)  # it may be damaged; the folder's name says the same
-    if any_code:
+    if options.any_code:
         others = [
             training.folder
             for training in begun
@@ -87,7 +84,7 @@ def open_folder(stage: "Stage", run: Path, stamp: Stamp, *, again: bool, any_cod
             same.append(root / _next_name(name, same))
             os.rename(furthest, same[-1])
             print(f"{run}: going on with checkpoints that other code made", file=sys.stderr)
-    if not same or (again and read_finished(same[-1], stage)):
+    if not same or (options.again and read_finished(same[-1], stage)):
         _announce(run, begun, stamp)
         same.append(root / _next_name(name, same))
     folder = same[-1]
@@ -110,7 +107,7 @@ def _updates(folder: Path, stage: "Stage") -> float:
     """The number of updates of the training in this folder."""
     if read_finished(folder, stage):
         return math.inf
-    state = latest_checkpoint(folder, stage.kept_epochs)
+    state = latest_checkpoint(folder, stage)
     attempts = _read_meta(state).get("attempts") if state else None
     return attempts[-1]["updates"] if attempts else 0
 
@@ -225,20 +222,20 @@ def remove_epochs(folder: Path, keep: Collection[int]) -> None:
             path.unlink()
 
 
-def latest_checkpoint(folder: Path, models: KeptEpochs) -> Path | None:
+def latest_checkpoint(folder: Path, stage: "Stage") -> Path | None:
     """The checkpoint to resume from; None to start from scratch. Prints a line if it is not the last one.
 
     A checkpoint is usable only if the models that are kept from earlier epochs exist, too.
     """
     for path in (folder / LAST, folder / "previous.pt"):
         if _check_intact(path):
-            if (problem := _why_unusable(folder, path, models)) is None:
+            if (problem := _why_unusable(folder, path, stage)) is None:
                 return path
             _rename_faulty(path, "unusable", problem)  # else it would become previous.pt
     return None
 
 
-def _why_unusable(folder: Path, checkpoint: Path, models: KeptEpochs) -> str | None:
+def _why_unusable(folder: Path, checkpoint: Path, stage: "Stage") -> str | None:
     """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
     outline = _read_meta(checkpoint)
     if "extra_state" in outline:
@@ -248,7 +245,7 @@ def _why_unusable(folder: Path, checkpoint: Path, models: KeptEpochs) -> str | N
         return "it is no checkpoint of a training"
     if not _of_this_training(folder, outline):
         return "it is of another training"
-    for epoch in models(history):
+    for epoch in stage.kept_epochs(history):
         if not _check_intact(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None

@@ -96,8 +96,7 @@ def run_training(stage: Stage, run: Path, options: TrainingOptions, processes: i
                 stamp = older
         record = new_run(run, stamp | stage.run_facts | {"training": training_digest(stamp)})
         check_lock = stack.enter_context(run_lock(run))
-        kwargs = {"again": bool(options.again), "any_code": bool(options.any_code)}
-        folder = checkpoints.open_folder(stage, run, stamp, **kwargs)
+        folder = checkpoints.open_folder(stage, run, stamp, options)
         earlier = checkpoints.read_finished(folder, stage)
         if earlier:
             advice = "to train again, give --again 1, or --forcerun with this rule to snakemake"
@@ -105,7 +104,7 @@ def run_training(stage: Stage, run: Path, options: TrainingOptions, processes: i
             if place:
                 broadcast(None)
         else:
-            start = checkpoints.latest_checkpoint(folder, stage.kept_epochs)
+            start = checkpoints.latest_checkpoint(folder, stage)
             shared = Stop(), PeakMemory(processes + 1), check_lock, stamp, left_out, place
             _run_workers(_Job(stage, run, folder, options, processes, start, *shared))
         finished = earlier or checkpoints.read_finished(folder, stage)
