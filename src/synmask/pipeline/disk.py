@@ -191,13 +191,10 @@ def whole_folder(output: Path, name: str) -> Iterator[Path]:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, .gz or plain, or standard input, to read its unpacked bytes."""
     try:
         with _open_to_unpack(path) as handle:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(fileobj=handle) as unpacked:
-                    yield unpacked
-            else:
-                yield handle
+            yield gzip.GzipFile(fileobj=handle) if path.suffix == ".gz" else handle
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 

@@ -38,21 +38,15 @@ def all_writing(paths: Sequence[str | Path], mode: str = "w") -> Iterator[list[I
     """
     paths = [Path(path) for path in paths]
     with replacing(paths) as temporaries, ExitStack() as stack:
-        yield [
-            stack.enter_context(_open_for_writing(temporary, mode, packed=path.suffix == ".gz"))
-            for path, temporary in zip(paths, temporaries, strict=True)
-        ]
-
-
-@contextmanager
-def _open_for_writing(path: Path, mode: str, packed: bool) -> Iterator[IO]:
-    with ExitStack() as stack:
-        handle: IO = stack.enter_context(io.BufferedWriter(PatientFile(path, "wb")))
-        if packed:
-            handle = stack.enter_context(gzip.GzipFile("", "wb", fileobj=handle, mtime=0))
-        if "b" not in mode:
-            handle = stack.enter_context(io.TextIOWrapper(handle, encoding="utf-8", newline="\n"))
-        yield handle
+        handles: list[IO] = []
+        for path, temporary in zip(paths, temporaries, strict=True):
+            handle: IO = stack.enter_context(io.BufferedWriter(PatientFile(temporary, "wb")))
+            if path.suffix == ".gz":
+                handle = stack.enter_context(gzip.GzipFile("", "wb", fileobj=handle, mtime=0))
+            if "b" not in mode:
+                handle = stack.enter_context(io.TextIOWrapper(handle, encoding="utf-8", newline="\n"))
+            handles.append(handle)
+        yield handles
 
 
 def existing_or_packed(path: str | Path) -> str:

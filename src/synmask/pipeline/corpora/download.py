@@ -152,9 +152,9 @@ def _source_of(name: str, url: str | None, output: str, mirror: str | Path | Non
 
 
 def _copy(source: Path, part: BinaryIO) -> None:
-    for path, exists in ((source.parent, source.parent.is_dir()), (source, source.is_file())):
-        if not exists:
-            raise _Refused(f"{path}: no such {'file' if path == source else 'folder'}")
+    if not source.is_file():
+        there = source.parent.is_dir()
+        raise _Refused(f"{source}: no such file" if there else f"{source.parent}: no such folder")
     part.truncate(0)
     with open(source, "rb") as whole:
         shutil.copyfileobj(whole, part)  # on a full disk, copyfile would name `source`
