@@ -14,6 +14,7 @@ from small_models import fit, typed
 from synmask.pipeline.errors import UserError
 from warm import Warm
 
+pytestmark = pytest.mark.xdist_group("apart")  # whose programs take seconds to start
 BASH = "import subprocess, sys; subprocess.run(['bash', '-c', sys.argv[1]])"
 
 

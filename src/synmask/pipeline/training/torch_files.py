@@ -31,19 +31,12 @@ def load_checkpoint(path: Path, advice: str = "move it away and rerun") -> dict[
     if not path.is_file():
         fault = "a folder; give the model file in it" if path.is_dir() else "no such file"
         raise UserError(f"{path}: {fault}")
-    problem = checkpoint_damage(path)
-    if problem is None:
-        try:
-            value = read_checkpoint(path)
-            if isinstance(value, dict):
-                return value
-            problem = f"it holds a {type(value).__name__}"
-        except Exception as error:  # the tensors are read only here
-            if machine_fault(error):
-                raise
-            raise_unreadable(path, error)
-            problem = type(error).__name__
-    raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
+    value, problem = _read_checked(path, "cpu")
+    if problem is None and not isinstance(value, dict):
+        problem = f"it holds a {type(value).__name__}"
+    if problem:
+        raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
+    return value
 
 
 def read_checkpoint(path: Path, device: str = "cpu") -> Any:
@@ -60,20 +53,27 @@ def checkpoint_damage(path: Path) -> str | None:
     Raises:
         OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
     """
-    return _damage_once(path) and _damage_once(path)  # twice: zipfile takes some failures to read for damage
+    return _read_checked(path, "meta")[1]  # all but the tensors' values
 
 
-def _damage_once(path: Path) -> str | None:
+def _read_checked(path: Path, device: str) -> tuple[Any, str | None]:
+    """The value in an intact file, and None; or None, and the damage."""
+    value, damage = _read_once(path, device)
+    if damage:  # zipfile takes some failures to read for damage
+        return _read_once(path, device)
+    return value, None
+
+
+def _read_once(path: Path, device: str) -> tuple[Any, str | None]:
     with open_to_read(path) as handle:
         try:
             with zipfile.ZipFile(handle) as archive:
                 if broken := archive.testzip():
-                    return f"wrong checksum of {broken}"
+                    return None, f"wrong checksum of {broken}"
             handle.seek(0)
-            torch.load(handle, map_location="meta", weights_only=True)  # all but the tensors' values
+            return torch.load(handle, map_location=device, weights_only=True), None
         except Exception as error:  # a damaged file can raise anything
             raise_unreadable(path, error)
             if machine_fault(error) and not isinstance(error, OSError):
                 raise
-            return type(error).__name__
-    return None
+            return None, type(error).__name__
