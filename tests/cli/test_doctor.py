@@ -155,5 +155,7 @@ def test_what_slurm_says_is_shown(monkeypatch, tmp_path):
     found = dict(doctor._check_cluster(load(read_all(project_files(ROOT))), [], job=True))
     assert found["partition gpu"] == "error: no such account; Sorry; change slurm.local.yaml"
     assert found["a node sees this folder"].startswith("exit code 1; ")
+    command(tmp_path, "sbatch", 'case "$*" in *"--comment=a b"*) exit 0; esac; exit 1')
+    assert doctor._sbatch(Site(extra="--comment='a b'"), "main") == ""
     command(tmp_path, "sbatch", "exec sleep 9")
     assert doctor._sbatch(Site(), "main", timeout=0.1).startswith("no answer in 0 s")

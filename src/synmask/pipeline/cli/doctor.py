@@ -1,6 +1,7 @@
 """`synmask doctor`: whether this machine, and a cluster, have what the workflow needs."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,6 @@ import torch
 from synmask import kernels
 from synmask.pipeline.cli.plan import disk_space, rows_of
 from synmask.pipeline.cli.settings import load_targets, tokenisers
-from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.cpu.processor import CPU
 from synmask.pipeline.display import first_names
@@ -105,7 +105,7 @@ def _check_files(config: Config, targets: Iterable[str]) -> Iterator[Finding]:
     if todo := licensed(config, left):
         yield "licensed data", todo
     for folder, name in (Path(path).parts[-2:] for path in left):
-        if place := config.mirrors.get(folder) or DataFiles(config).origin(folder, name)[0]:
+        if place := config.mirrors.get(folder) or needs.data.origin(folder, name)[0]:
             places.add("{0.scheme}://{0.netloc}".format(urlsplit(place)) if "://" in place else place)
     places = sorted(places)
     todo = "cannot be reached: download elsewhere and copy data/, or set `mirrors`"
@@ -164,7 +164,7 @@ def _check_cluster(config: Config, targets: Iterable[str], *, job: bool) -> Iter
 
 def _sbatch(site: slurm.Site, partition: str, *words: str, timeout: float = ANSWER_TIMEOUT) -> str:
     """Submit a small job with the site's account, QOS and options → SLURM's words if that fails, "" else."""
-    command = ["sbatch", "-p", partition, "--mem", "100", "-t", "1", *site.extra.split()]
+    command = ["sbatch", "-p", partition, "--mem", "100", "-t", "1", *shlex.split(site.extra)]
     command += ["-A", site.account] * bool(site.account) + ["--qos", site.qos] * bool(site.qos)
     try:
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=timeout)
