@@ -368,7 +368,7 @@ def test_the_page_fits_the_window_and_shows_all(project, open_page, width, scrip
     shown = open_page(page(project), measure, width=width, scripts=scripts)
     content = json.loads(shown.result)
     assert not shown.console
-    assert content.pop("controls") == (16 if scripts else 0)  # 11 columns, a filter, 4 of the translations
+    assert content.pop("controls") == (18 if scripts else 0)  # 11 columns, a filter, 6 of the translations
     assert content == {
         "inner": width, "scroll": width, "tables": 2, "pictures": 1, "examples": 3, "small": 0, "outside": 0,
     }  # fmt: skip
@@ -424,11 +424,12 @@ def test_translations_are_compared_by_system_and_seed(project, open_page):
       set("order", "loss"); said.push(numbers());
       set("order", "number"); said.push(numbers());
       set("words", "nr1"); said.push(numbers(), form.querySelector("output").value); set("words", "");
+      set("least", 4); said.push(numbers()); set("least", 1);
       set("system", "Transformer"); set("seed", 2); said.push(lacking(), rows());
       return JSON.stringify(said);"""
     content = json.loads(open_page(page(project), script).result)
     assert content == [
-        "123", "|Nr1|the,cat,Nr2", 2, "a dog,x,no", "321", "123", "2", "1 of 1 sentences", "the cat||cat", 1,
+        "123", "|Nr1|the,cat,Nr2", 2, "a dog,x,no", "321", "123", "2", "1 of 1 sentences", "", "the cat||cat", 1,
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from synmask.pipeline.arguments import Json
 from synmask.pipeline.display import arrow, isolate
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.evaluation.bleu import words_of
 from synmask.pipeline.files import read_aligned, read_lines, writing
 from synmask.pipeline.languages import split_direction
 from synmask.pipeline.metric_names import Cost
@@ -79,6 +80,7 @@ def write_report(*, spec: Json[PageSpec], captions: Path, output: Path) -> None:
         "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2, unit=1: "–" if value is None else f"{value / unit:z,.{digits}f}",
         "shell": lambda words: shlex.join(map(str, words)),
+        "words": lambda text, language: words_of(language)(text),
     } | {function.__name__: function for function in (arrow, commits, probability, split_direction, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     script = part("page.js")

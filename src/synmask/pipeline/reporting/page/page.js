@@ -22,6 +22,7 @@ for (const list of document.querySelectorAll("[data-filter]")) {
 for (const section of document.querySelectorAll(".compare")) {
   const form = section.querySelector("form");
   form.hidden = false;
+  form.elements.most.value = Math.max(...[...section.querySelectorAll("article")].map((one) => one.dataset.length));
   const more = section.querySelector(".more");
   let limit = 10;
   form.addEventListener("input", () => compare(section, form, limit));
@@ -53,7 +54,7 @@ function sort(table, head, column) {
 }
 
 function compare(section, form, limit) {
-  const { system, seed, order, words } = Object.fromEntries(new FormData(form));
+  const { system, seed, order, least, most, words } = Object.fromEntries(new FormData(form));
   const articles = [...section.querySelectorAll("article")];
   const rows = [...articles[0].querySelectorAll("[data-system]")];
   const place = rows.findIndex((row) => row.dataset.system === system && row.dataset.seed === seed);
@@ -63,7 +64,8 @@ function compare(section, form, limit) {
   section.append(...articles, section.querySelector(".more"));
   let fitting = 0;
   for (const article of articles) {
-    const fits = has(article, words);
+    const length = Number(article.dataset.length);
+    const fits = length >= least && (!most || length <= most) && has(article, words);
     fitting += fits;
     article.hidden = !fits || fitting > limit;
     for (const row of article.querySelectorAll("[data-system]")) row.hidden = row.dataset.seed !== seed;
