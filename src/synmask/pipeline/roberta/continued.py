@@ -29,7 +29,7 @@ from synmask.pipeline.training.divergence import divergence_summary
 from synmask.pipeline.training.loop import run_training
 from synmask.pipeline.training.losses import Sums
 from synmask.pipeline.training.stage import History, history_losses
-from synmask.pipeline.training.trainer import Trainer
+from synmask.pipeline.training.trainer import Loss, Trainer
 from synmask.pipeline.translation.layers import shape_of
 
 KEEP, REPLACE = 0.1, 0.1  # of masked tokens: that stay, or are drawn at random; others become <mask>
@@ -112,28 +112,24 @@ class ContrastiveRoberta(GuidedRoberta):
         }
 
 
-class ContrastiveLoss:
-    """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it."""
+def contrastive_loss(model: nn.Module, sample: dict[str, Any]) -> tuple[Tensor, int, Sums]:
+    """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it.
 
-    def __call__(self, model: nn.Module, sample: dict[str, Any]) -> tuple[Tensor, int, Sums]:
-        """→ loss, sample size 1 (a batch), values to log (nats)."""
-        output = model(**sample["net_input"])
-        hidden = sample["masked_target"]
-        mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
-        none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
-        losses = {
-            "phrase_loss": _contrastive_loss(
-                synclm.phrase_loss, output["attention"], sample.get("phrase"), none
-            ),
-            "tree_loss": _contrastive_loss(synclm.tree_loss, output["features"], sample.get("tree"), none),
-        }
-        loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
-        log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
-        return loss, 1, log | {"ntokens": sample["ntokens"], "masked": len(hidden)}
-
-
-def _contrastive_loss(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
-    return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
+    Returns:
+        the loss, sample size 1 (a batch), values to log (nats).
+    """
+    output = model(**sample["net_input"])
+    hidden = sample["masked_target"]
+    mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
+    none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
+    losses = {"phrase_loss": none, "tree_loss": none}
+    reads = ("phrase", synclm.phrase_loss, "attention"), ("tree", synclm.tree_loss, "features")
+    for name, contrast, part in reads:
+        if name in sample and len(sample[name]["anchors"]):
+            losses[f"{name}_loss"] = contrast(output[part], **sample[name])
+    loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
+    log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
+    return loss, 1, log | {"ntokens": sample["ntokens"], "masked": len(hidden)}
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,8 @@ class ContinuedStage(SentenceStage):
         weights = load_weights(self.weights)
         return ContrastiveRoberta.from_weights(weights, weights.shape.settings(self.settings.training))
 
-    def loss(self) -> ContrastiveLoss:
-        return ContrastiveLoss()
+    def loss(self) -> Loss:
+        return contrastive_loss
 
     def dataset(self, split: str) -> ParsedSentences:
         encoded, syntax = self.load_part(split)
