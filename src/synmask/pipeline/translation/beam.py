@@ -50,7 +50,7 @@ class BeamSearch:
         self.models = models
         self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
         self.beam = min(settings.beam, len(target) - 1)  # a pad is never chosen
-        self.length_penalty = settings.length_penalty
+        self.length_penalty, self.max_tokens = settings.length_penalty, settings.max_tokens
         precision = settings.precision
         if precision == "bf16" and not BF16_PAIRS and next(models[0].parameters()).device.type == "cpu":
             _note_fp32_is_faster()
@@ -138,18 +138,12 @@ def search_batches(
         yield dict(zip(batch["id"].tolist(), search(batch), strict=True))
 
 
-def best_hypotheses(
-    model: Any, search: BeamSearch, sources: AnnotatedPairs, max_tokens: int, *, show_progress: bool = False
-) -> list[str]:
-    """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty.
-
-    Args:
-        show_progress: print the progress.
-    """
+def best_hypotheses(search: BeamSearch, sources: AnnotatedPairs, *, show_progress: bool = False) -> list[str]:
+    """The best hypotheses in BPE, in the order of `sources`. A sentence without tokens stays empty."""
     hypotheses = [""] * len(sources)
     filled = int((sources.src_sizes > 1).sum())
     done, started = 0, time.perf_counter()
-    for results in search_batches(model, search, sources, max_tokens):
+    for results in search_batches(search.models[0], search, sources, search.max_tokens):
         for number, (first, *_) in results.items():
             hypotheses[number] = sources.tgt_dict.string(first.tokens)
         done += len(results)

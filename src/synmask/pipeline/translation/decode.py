@@ -81,7 +81,7 @@ def decode_files(
         files = [Path(f"{output}.{suffix}") for suffix in suffixes]
         with all_writing(files) as handles:
             pairs = task.sources(sentences, rows, template_ids)
-            hypotheses = best_hypotheses(transformer, search, pairs, settings.max_tokens, show_progress=True)
+            hypotheses = best_hypotheses(search, pairs, show_progress=True)
             seconds = time.perf_counter() - started
             contents = ["".join(f"{line}\n" for line in lines) for lines in text.decode(hypotheses)]
             if reference:
@@ -139,18 +139,11 @@ def predict_best_templates(
     show_progress: bool = False,
     name: Path | None = None,
 ) -> list[str]:
-    """The best template for each source sentence, both in BPE.
-
-    Args:
-        show_progress: print the progress.
-        name: the lines' file, for messages.
-    """
+    """The best template for each source sentence, both in BPE; `name`: the lines' file, for messages."""
     transformer, task = loaded.model, loaded.task
     search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encode_lines(lines, transformer.encoder.max_positions(), task.src_dict, name=name)
-    return best_hypotheses(
-        transformer, search, task.sources(sentences), settings.max_tokens, show_progress=show_progress
-    )
+    return best_hypotheses(search, task.sources(sentences), show_progress=show_progress)
 
 
 def weights_checksum(model: torch.nn.Module) -> str:

@@ -15,6 +15,6 @@ def valid_bleu(model: GuidedTransformer, data: AnnotatedPairs, decoding: Decodin
     """
     words = data.tgt_dict
     search = BeamSearch([model.eval()], words, decoding)
-    hypotheses = [*map(join_subwords, best_hypotheses(model, search, data, decoding.max_tokens))]
+    hypotheses = [*map(join_subwords, best_hypotheses(search, data))]
     references = [join_subwords(words.string(ids, escape_unk=True)) for ids in data.tgt]
     return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score
