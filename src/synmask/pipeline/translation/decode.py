@@ -53,9 +53,8 @@ def decode_files(
     transformer, task, text, saved = load_model(model, run)
     weights = weights_checksum(transformer)
     if task.parser_annotations and not annotations:
-        raise UserError(
-            f"{model}: reads {join_sorted(task.parser_annotations)} of a parser; give --annotations"
-        )
+        reads = " and ".join(sorted(task.parser_annotations))
+        raise UserError(f"{model}: reads {reads} of a parser; give --annotations")
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
@@ -121,9 +120,8 @@ def predict_templates(
     run = run_beside(model)
     loaded = load_model(model, run)
     if needed := loaded.task.parser_annotations or loaded.task.needs & {"template"}:
-        raise UserError(
-            f"{model}: reads {join_sorted(needed)}; templates are predicted from the source alone"
-        )
+        reads = " and ".join(sorted(needed))
+        raise UserError(f"{model}: reads {reads}; templates are predicted from the source alone")
     beside = Path(f"{output}.json")
     with all_writing([output, beside]) as (handle, handle_beside):  # first: a wrong name is reported at once
         lines = predict_best_templates(loaded, read_lines(input), settings, show_progress=True, name=input)
@@ -153,7 +151,3 @@ def weights_checksum(model: torch.nn.Module) -> str:
         if not name.endswith("_float_tensor"):  # fairseq's uninitialised memory; only its type is used
             checksum.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
     return checksum.hexdigest()[:16]
-
-
-def join_sorted(annotations: frozenset[str]) -> str:
-    return " and ".join(sorted(annotations))

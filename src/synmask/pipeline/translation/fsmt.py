@@ -35,6 +35,8 @@ sentences = tokenizer(["a sentence of the source language"], padding=True, retur
 print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
 """
 OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
+# the same in all of fairseq's dictionaries
+SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 MAX_LENGTH = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
 PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection|guide)\.")
 
@@ -110,7 +112,7 @@ def _fsmt_config(model: GuidedTransformer, languages: list[str]) -> dict[str, An
         "is_encoder_decoder": True,
         "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
         "tie_word_embeddings": False,  # True would replace the source's by the target's
-        **_special_ids(decoder.dictionary),
+        **SPECIAL_IDS,
     }
 
 
@@ -127,17 +129,8 @@ def _generation_config() -> dict[str, Any]:
         "max_length": MAX_LENGTH,
         "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
         "suppress_tokens": [1],  # <pad>
-        **_special_ids(Dictionary()),
+        **SPECIAL_IDS,
         "forced_eos_token_id": 2,
-    }
-
-
-def _special_ids(dictionary: Dictionary) -> dict[str, int]:
-    return {
-        "bos_token_id": dictionary.bos(),
-        "pad_token_id": dictionary.pad(),
-        "eos_token_id": dictionary.eos(),
-        "decoder_start_token_id": dictionary.eos(),
     }
 
 

@@ -21,13 +21,13 @@ def no_jars(tokeniser: str) -> list[Path]:
 class TextProcessor:
     """Makes sub-words of raw text for a model, and text of the sub-words that it writes.
 
-    Args:
-        settings: those in the model's file.
-        jars: the jars of CoreNLP; by default none.
+    Attributes:
+        settings: those in the model's file; jars: those of CoreNLP, at first none.
     """
 
-    def __init__(self, settings: ModelText, jars: Jars = no_jars) -> None:
-        self.settings, self.jars = settings, jars
+    def __init__(self, settings: ModelText) -> None:
+        self.settings = settings
+        self.jars: Jars = no_jars
         self.source, self.target = settings.source, settings.target
         self.splitter = cache(self._splitter)
         self.has_pieces = settings.codes.startswith("{")  # of sentencepiece, and not of BPE

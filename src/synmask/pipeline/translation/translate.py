@@ -17,7 +17,7 @@ from synmask.pipeline.syntax.annotations import Annotations, annotate_file
 from synmask.pipeline.training.binarise import encode_line
 from synmask.pipeline.translation.beam import BeamSearch, search_batches
 from synmask.pipeline.translation.dataset import AnnotatedPairs
-from synmask.pipeline.translation.decode import join_sorted, predict_best_templates
+from synmask.pipeline.translation.decode import predict_best_templates
 from synmask.pipeline.translation.inputs import encode_lines, report_unknown_words
 from synmask.pipeline.translation.model_file import LoadedModel, load_model, load_template_model
 from synmask.pipeline.translation.raw_text import Jars, no_jars
@@ -65,7 +65,7 @@ class Translator:
         self.models, self.loaded = [member.model for member in members], members[0]
         _, self.task, self.text, _ = members[0]
         if self.task.parser_annotations and parse is None:
-            needs = join_sorted(self.task.parser_annotations)
+            needs = " and ".join(sorted(self.task.parser_annotations))
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         self.templates = None
         if self.task.template_dictionary is not None:
