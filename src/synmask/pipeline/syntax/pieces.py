@@ -6,6 +6,7 @@ word, or several (`."`). It belongs to the word of its first byte; spaces belong
 
 import string
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -93,23 +94,14 @@ def annotate_pieces(text: str, pieces: Sequence[int], parsed: ParsedText | None)
     table = np.full((len(pieces), 3), [NO_TOKEN, NO_TOKEN, 0], dtype=np.int16)
     if parsed is None:
         return table, 0
-    spans = find_words(text, parsed.words)
-    ends = list(accumulate(pieces))
+    spans, ends = find_words(text, parsed.words), list(accumulate(pieces))
     owner = [NO_TOKEN] * len(pieces)  # the word of each piece
     first = [NO_TOKEN] * len(spans)  # the first piece with a part of the word
-    piece = 0
-    for number, span in enumerate(spans):
-        if span is None:
-            continue
-        while piece < len(ends) and ends[piece] <= span[0]:
-            piece += 1
-        for inside in range(piece, len(ends)):
-            if inside and ends[inside - 1] >= span[1]:
-                break
-            if first[number] == NO_TOKEN:
-                first[number] = inside
-            if owner[inside] == NO_TOKEN:
-                owner[inside] = number
+    for number, span in reversed([*enumerate(spans)]):  # a piece of two words belongs to the first of them
+        if span and span[0] < sum(pieces):  # else it was truncated
+            first[number], last = bisect_right(ends, span[0]), bisect_left(ends, span[1])
+            for piece in range(first[number], min(last + 1, len(ends))):
+                owner[piece] = number
     begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NO_TOKEN}
     node = [  # the piece that represents each word
         begins.get(number, begins[owner[index]]) if index != NO_TOKEN else NO_TOKEN
