@@ -112,13 +112,13 @@ def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
             message ends with `advice`.
     """
     sides = [list(read_lines(path)) for path in paths]
-    if len({*map(len, sides)}) > 1 or not sides[0]:
-        other = next((n for n, side in enumerate(sides) if len(side) != len(sides[0])), None)
-        if other is None:
-            raise UserError(f"{paths[0]}: empty; {advice}")
-        count, against = len(sides[0]), len(sides[other])
-        counts = f"{count:,} {'line' if count == 1 else 'lines'} against {against:,}"
-        raise UserError(f"{paths[0]}, {paths[other]}: {counts}; {advice}")
+    count = len(sides[0])
+    for path, side in zip(paths, sides, strict=True):
+        if len(side) != count:
+            counts = f"{count:,} {'line' if count == 1 else 'lines'} against {len(side):,}"
+            raise UserError(f"{paths[0]}, {path}: {counts}; {advice}")
+    if not count:
+        raise UserError(f"{paths[0]}: empty; {advice}")
     return sides
 
 

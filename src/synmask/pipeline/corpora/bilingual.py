@@ -19,18 +19,16 @@ def read_tsv(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     Raises:
         UserError: the file cannot be read, or a line does not have these columns.
     """
-    columns = [0, 1]
+    columns, width = [0, 1], 2
     for number, line in enumerate(read_lines(path), start=1):
         cells = line.split("\t")
         if number == 1 and {*languages} <= {*cells}:
             columns, width = [*map(cells.index, languages)], len(cells)
-            continue
-        if number == 1:
-            width = 2
-        if len(cells) != width:
+        elif len(cells) != width:
             advice = f"name the columns in a first line, two of them {' and '.join(languages)}"
             raise UserError(f"{path}, line {number}: {len(cells)} columns, not {width}; {advice}")
-        yield tuple(cells[column] for column in columns)
+        else:
+            yield tuple(cells[column] for column in columns)
 
 
 def read_tmx(path: Path, languages: Sequence[str]) -> Iterator[Pair]:

@@ -79,10 +79,9 @@ class Batches:
 
 def prefetch(items: Iterator[T]) -> Generator[T, None, None]:
     """The items; a thread prepares the next while one is used, and ends when the generator is closed."""
-    cuda = torch.cuda.is_available()  # each thread has a current GPU of its own
-    options = (
-        {"initializer": torch.cuda.set_device, "initargs": (torch.cuda.current_device(),)} if cuda else {}
-    )
+    options = {}
+    if torch.cuda.is_available():  # each thread has a current GPU of its own
+        options = {"initializer": torch.cuda.set_device, "initargs": (torch.cuda.current_device(),)}
     with ThreadPoolExecutor(1, **options) as pool:
         future = pool.submit(next, items, None)
         while (item := future.result()) is not None:
