@@ -34,7 +34,7 @@ def test_head_and_loss_agree_with_loops(batch, guide, left):
         lisa.inputs.bias.normal_()
     prepared = lisa.prepare(these.x, these.padding, these.annotations)
     logits = literal_logits(lisa, these.x).detach()
-    torch.testing.assert_close(prepared.logits, logits, rtol=0, atol=1e-12)
+    torch.testing.assert_close(prepared[0], logits, rtol=0, atol=1e-12)
     found = lisa.attend(these.scores, prepared, 0)
     loss = 0.0
     for b in range(2):

@@ -1,7 +1,6 @@
 """Distance-Transformer (Hou et al., Findings of EMNLP 2022): constituency distances gate attention."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -9,14 +8,6 @@ from torch import Tensor
 
 from synmask.guides import Guide
 from synmask.guides.attention import log_gates, masked_softmax, on_first_heads
-
-
-@dataclass(frozen=True)
-class DistanceGates:
-    """log_gate (B, n, n): logarithm of the gate between tokens; padding (B, n)."""
-
-    log_gate: Tensor
-    padding: Tensor
 
 
 class DistanceGuide(Guide):
@@ -33,8 +24,8 @@ class DistanceGuide(Guide):
         shape: the sizes of the guided encoder.
     """
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> DistanceGates:
-        """distances (B, n) → gates, in float32."""
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """distances (B, n) → logarithms of the gates (B, n, n), in float32, and padding (B, n)."""
         after = annotations["distances"].float()
         before = after.roll(1, dims=1)  # the first token's value is never read
         # (1 + tanh(x)) / 2 = sigmoid(2x). Column j is the gap that is crossed to reach j.
@@ -45,9 +36,10 @@ class DistanceGuide(Guide):
         near = (position[:, None] - position).abs() == 1
         unknown = (after < 0).all(1)[:, None, None]
         gates = log_gates(to_left.masked_fill(near, 0), to_right.masked_fill(near, 0))
-        return DistanceGates(gates.masked_fill(unknown, 0), padding)
+        return gates.masked_fill(unknown, 0), padding
 
-    def attend(self, scores: Tensor, prepared: DistanceGates, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: tuple[Tensor, Tensor], layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
-        gate = on_first_heads(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
-        return masked_softmax(scores + gate, prepared.padding).to(scores.dtype)
+        gates, padding = prepared
+        gate = on_first_heads(self.options.heads, gates[:, None], scores, neutral=0.0)
+        return masked_softmax(scores + gate, padding).to(scores.dtype)

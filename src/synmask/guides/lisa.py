@@ -1,7 +1,6 @@
 """LISA (Strubell et al., EMNLP 2018) for translation: one head is trained to point to the parent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -10,14 +9,6 @@ from torch import Tensor, nn
 from synmask.guides import Guide, LossInputs, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.options.lisa import LisaOptions
-
-
-@dataclass(frozen=True)
-class ParentLogits:
-    """logits (B, n, n): of token i's parent being j; padding (B, n)."""
-
-    logits: Tensor
-    padding: Tensor
 
 
 class LisaGuide(Guide):
@@ -43,20 +34,21 @@ class LisaGuide(Guide):
         nn.init.zeros_(self.inputs.bias)
         nn.init.xavier_uniform_(self.bilinear)
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> ParentLogits:
-        """x (B, n, d) → logits of each token's parent."""
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """x (B, n, d) → logits of token i's parent being j (B, n, n), and padding (B, n)."""
         query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
         query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
-        return ParentLogits(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
+        return query @ self.bilinear.to(query.dtype) @ key.mT, padding
 
-    def attend(self, scores: Tensor, prepared: ParentLogits, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: tuple[Tensor, Tensor], layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights; the first head's scores are ignored."""
-        pointed = torch.cat([prepared.logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
-        return masked_softmax(pointed, prepared.padding)
+        logits, padding = prepared
+        pointed = torch.cat([logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
+        return masked_softmax(pointed, padding)
 
     def loss(self, inputs: LossInputs) -> Tensor:
         """Cross-entropy in nats, summed over source tokens with a head."""
-        parent = inputs.annotations["heads"][..., 0]
-        logits = inputs.source.logits.float().masked_fill(inputs.source.padding[:, None, :], float("-inf"))
+        parent, (logits, padding) = inputs.annotations["heads"][..., 0], inputs.source
+        logits = logits.float().masked_fill(padding[:, None, :], float("-inf"))
         summed = F.cross_entropy(logits.flatten(0, 1), parent.flatten(), ignore_index=-1, reduction="sum")
         return self.options.parse_weight * summed

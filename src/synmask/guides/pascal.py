@@ -2,21 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from synmask.guides import Guide
 from synmask.guides.attention import masked_softmax, on_first_heads
-
-
-@dataclass(frozen=True)
-class HeadWeights:
-    """weight (B, n, n): the factors of the scores; padding (B, n)."""
-
-    weight: Tensor
-    padding: Tensor
 
 
 class PascalGuide(Guide):
@@ -32,21 +23,22 @@ class PascalGuide(Guide):
         shape: the sizes of the guided encoder.
     """
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> HeadWeights:
-        """heads (B, n, 2) → the Gaussian around their middle, in float32."""
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """heads (B, n, 2) → the factors of the scores (B, n, n), in float32, and padding (B, n)."""
         heads = annotations["heads"]
         middle = heads.float().mean(-1, keepdim=True)
         sigma = self.options.sigma
         column = torch.arange(heads.size(1), device=heads.device)
         weight = (-((column - middle) ** 2) / (2 * sigma**2)).exp() / (sigma * math.sqrt(2 * math.pi))
-        return HeadWeights(torch.where(heads[..., :1] < 0, 1.0, weight), padding)
+        return torch.where(heads[..., :1] < 0, 1.0, weight), padding
 
-    def attend(self, scores: Tensor, prepared: HeadWeights, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: tuple[Tensor, Tensor], layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
-        weight = prepared.weight[:, None]
+        weight, padding = prepared
+        weight = weight[:, None]
         if self.training and self.options.ignore:
             heads = min(self.options.heads or scores.size(1), scores.size(1))
             rows = torch.rand(scores.size(0), heads, scores.size(2), 1, device=scores.device)
             weight = torch.where(rows < self.options.ignore, 1.0, weight)
         weight = on_first_heads(self.options.heads, weight, scores, neutral=1.0)
-        return masked_softmax(scores * weight.to(scores.dtype), prepared.padding)
+        return masked_softmax(scores * weight.to(scores.dtype), padding)

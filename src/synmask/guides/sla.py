@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +12,6 @@ from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import restricted_softmax, within_edges
 from synmask.options import NO_TOKEN
 from synmask.options.sla import SlaOptions
-
-
-@dataclass(frozen=True)
-class NearTokens:
-    """allowed (B, n, n): the tokens that each token sees in local attention; padding (B, n)."""
-
-    allowed: Tensor
-    padding: Tensor
 
 
 class SlaGuide(Guide):
@@ -45,8 +37,8 @@ class SlaGuide(Guide):
             nn.init.zeros_(gate.weight)
             nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))
 
-    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> NearTokens:
-        """words (B, n, 4) → the tokens near each token."""
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """words (B, n, 4) → the tokens that each sees in local attention (B, n, n), and padding (B, n)."""
         words = annotations["words"]
         word = words[..., 0]
         near = within_edges(words, self.options.edges)
@@ -54,18 +46,18 @@ class SlaGuide(Guide):
         allowed = near | _near_rows(near, word - 1, word) | _near_rows(near, after, word)
         free = word == NO_TOKEN
         allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
-        return NearTokens(allowed, padding)
+        return allowed, padding
 
-    def attend(self, scores: Tensor, prepared: NearTokens, layer: int) -> Tensor:
+    def attend(self, scores: Tensor, prepared: tuple[Tensor, Tensor], layer: int) -> Tensor:
         """Scores (B, H, n, n) → the weights of local attention, L."""
-        return restricted_softmax(scores, prepared.allowed, prepared.padding)
+        return restricted_softmax(scores, *prepared)
 
     def context(
-        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: NearTokens, layer: int
+        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Any, layer: int
     ) -> Tensor:
         """The values weighted by L and G, mixed by each token's gate."""
         gate = self.gates[layer](states).sigmoid()[:, None]
-        everything = masked_softmax(scores, prepared.padding)
+        everything = masked_softmax(scores, prepared[1])
         local = self.attend(scores, prepared, layer)
         return drop(torch.lerp(everything, local, gate.to(local.dtype))) @ values
 
