@@ -74,11 +74,10 @@ def tokenise(
     Args:
         tokeniser: "moses" like tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised,
             a language without its own rules uses the English abbreviations, and a note on stderr says so;
-            "corenlp" as PASCAL prepared News
-            Commentary: Moses, unescaped, a space after a full stop inside a token, then CoreNLP; "juman" for
-            Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "icu" and "mecab"
-            (text/segment.py); "char" for characters as readers see them (Unicode's grapheme clusters), ▁ for
-            a space; "none" for text that is segmented already.
+            "corenlp" as PASCAL prepared News Commentary: Moses, unescaped, a space after a full stop inside a
+            token, then CoreNLP; "juman" for Japanese, "stanford" for Chinese, after which `| [ ]` become
+            full-width; "icu" and "mecab" (text/segment.py); "char" for characters as readers see them
+            (Unicode's grapheme clusters), ▁ for a space; "none" for text that is segmented already.
         lowercase: after tokenising, since upper case helps to distinguish abbreviations from sentence ends.
         threads: processes of Moses or Juman.
         jars: CoreNLP's, for "corenlp" and "stanford".
@@ -86,8 +85,6 @@ def tokenise(
         UserError: the tokeniser's program or a jar is missing or fails.
         ValueError: there is no such tokeniser.
     """
-    if tokeniser == "moses":
-        return map_lines(partial(_moses, _moses_tokenizer(language), lowercase), lines, threads)
     if tokeniser == "corenlp":
         words = segment.penn_tokens(
             map_lines(partial(_moses_for_corenlp, _moses_tokenizer(language)), lines, threads), jars
@@ -110,18 +107,18 @@ def _split_characters(line: str) -> str:
 
 
 LINEWISE = {
+    "moses": lambda language: partial(_moses, _moses_tokenizer(language)),
     "icu": lambda language: partial(segment.icu, languages.base_language(language)),
     "mecab": lambda _: segment.mecab,
     "char": lambda _: _split_characters,
 }
 
 
-def _moses(tokenizer: Tokenizer, lowercase: bool, line: str) -> str:
-    tokens = tokenizer.tokenize(line, return_str=True).rstrip()
-    return tokens.lower() if lowercase else tokens
+def _moses(tokenizer: Tokenizer, line: str) -> str:
+    return tokenizer.tokenize(line, return_str=True).rstrip()
 
 
 def _moses_for_corenlp(tokenizer: Tokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
-    text = unescape(_moses(tokenizer, False, line))
+    text = unescape(_moses(tokenizer, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
