@@ -84,14 +84,7 @@ def by_split(results: Mapping[str, dict]) -> dict[str, Any]:
 
 
 def _decoding(run: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """How all splits were decoded.
-
-    Args:
-        settings: those of each split.
-
-    Raises:
-        UserError: they differ, or one is not known.
-    """
+    """How all splits were decoded, from the settings of each: these must be known, and alike."""
     first = next(iter(settings.values()))
     for split, other in settings.items():
         if other is None or other != first:

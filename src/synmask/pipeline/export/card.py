@@ -86,11 +86,7 @@ def _method_text(system: Any) -> str:
 
 
 def _read_scores(run: Path, of: Mapping[str, Any], parts: Sequence[str]) -> dict[str, Any]:
-    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts.
-
-    Raises:
-        UserError: sentences.csv, history.csv or train.json beside them are another run's.
-    """
+    """The scores in a run's folder; none if there are none, or if they differ from `of` in these parts."""
     path, train = run / "scores.json", run / "train.json"
     scores = read_record(path, [run / "sentences.csv"], read_training_digest(run)) if path.exists() else {}
     if train.exists():

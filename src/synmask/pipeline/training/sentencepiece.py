@@ -106,11 +106,7 @@ def _train_model(lines: Iterable[str], name: str, settings: SentencePiece) -> by
 
 
 def _note_unknown(path: Path, known: Collection[str], name: Path) -> None:
-    """Count the sub-words of a text in pieces that are not `known`, in a note on the file `name`.
-
-    Raises:
-        UserError: there is no sentence in it.
-    """
+    """Count the sub-words of a text in pieces that are not `known`, in a note on the file `name`."""
     counts = Counter(symbol for line in read_lines(path) for symbol in line.split(" ") if symbol)
     if not counts:
         raise UserError(f"{name}: no sentence in it; check the corpus and its limits on length")

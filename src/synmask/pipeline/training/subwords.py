@@ -93,11 +93,7 @@ def _split_files(
     folder: Path,
     threads: int,
 ) -> None:
-    """Write FOLDER/SPLIT.LANGUAGE, the sub-words of `tokens`, each by the splitter of its language.
-
-    Raises:
-        UserError: a file cannot be read, or a sentence of valid or test is too long for a model.
-    """
+    """Write FOLDER/SPLIT.LANGUAGE, the sub-words of `tokens`, each by the splitter of its language."""
     for (split, language), path in tokens.items():
         lines = map_lines(splitters[language], read_lines(path), threads)
         if split != "train":  # whose long pairs are left out

@@ -95,11 +95,7 @@ def _check_codes(path: Path, text: ModelText, language: str, dictionary: Path) -
 
 
 def _settings(run: Path, values: Any) -> RunSettings:
-    """The settings in the record of a run.
-
-    Raises:
-        UserError: they are none of a translation system.
-    """
+    """The settings in the record of a run of translation."""
     try:
         return RunSettings.model_validate(values)
     except ValidationError as error:

@@ -38,11 +38,7 @@ class TextProcessor:
         return self.settings.tokeniser_of(self.source) in EXTERNAL
 
     def _splitter(self, language: str) -> bpe.BpeSplitter | spm.SentencePieceSplitter:
-        """The splitter of the tokens of a language into sub-words.
-
-        Raises:
-            ValueError: the codes are of no kind.
-        """
+        """The splitter of the tokens of a language; a ValueError for codes of no kind."""
         if self.has_pieces:
             model = spm.model_in_codes(self.settings.codes, language)
             return spm.SentencePieceSplitter(model, self.settings.tokeniser_of(language))

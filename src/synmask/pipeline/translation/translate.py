@@ -149,11 +149,7 @@ class Translator:
 
 
 def _load_ensemble(paths: Sequence[Path], jars: Jars) -> list[LoadedModel]:
-    """The models of model files; the batches of the first one's task suit all of them.
-
-    Raises:
-        UserError: a file is no model file, or the models cannot form an ensemble.
-    """
+    """The models of model files, if they can form an ensemble; the first one's task makes its batches."""
     loaded = [load_model(path, jars=jars) for path in paths]
     _, task, text, _ = loaded[0]
     for path, (_, other, its_text, _) in zip(paths[1:], loaded[1:], strict=True):
