@@ -18,7 +18,7 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake_executor_plugin_slurm import job_status_query, submit_string
 
-from synmask.pipeline.workflow import compat_slurm, terminal
+from synmask.pipeline.workflow import slurm, terminal
 from synmask.pipeline.workflow.compat_slurm import (
     STOPPED_AND_SAVED,
     STOPPED_BEFORE,
@@ -225,7 +225,7 @@ def test_slurms_reason_for_a_job_that_waits_is_said_once(monkeypatch, caplog):
     jobs = [Job(output=[f"results/{name}/x"], is_group=lambda: True, groupid="text") for name in ("a", "b")]
     executor.since = {jobs[0]: 0.0, jobs[1]: time.time()}  # the second has just been submitted
     infos = [SimpleNamespace(external_jobid=str(number), job=job) for number, job in enumerate(jobs)]
-    monkeypatch.setattr(compat_slurm, "squeue", lambda *_: "0|QOSMaxCpu\n1|QOSMaxCpu\n9|Priority\n")
+    monkeypatch.setattr(slurm, "squeue", lambda *_: "0|QOSMaxCpu\n1|QOSMaxCpu\n9|Priority\n")
     executor._say_why_jobs_wait(infos)
     executor._say_why_jobs_wait(infos)  # too early
     executor.asked = -math.inf

@@ -30,30 +30,7 @@ from typing import Any
 
 from synmask.pipeline.errors import exit_on_user_error
 from synmask.pipeline.provenance import is_tried
-from synmask.pipeline.workflow import terminal
-from synmask.pipeline.workflow.slurm import (
-    LAUNCHER,
-    Site,
-    check_commands,
-    check_requests,
-    continuation_message,
-    earlier_jobs,
-    end_message,
-    failed_outputs,
-    is_training,
-    job_title,
-    key_to_change,
-    may_overlap,
-    minutes_of,
-    partition_of,
-    read_site,
-    refusal_message,
-    request_text,
-    slurm_jobs,
-    squeue,
-    state_of,
-    waiting_messages,
-)
+from synmask.pipeline.workflow import slurm, terminal
 
 TRIED = "2.8.0"
 WARNING = 300  # seconds from SIGTERM to the time limit of a training
@@ -98,15 +75,15 @@ def _with_our_options(get_submit_command: Any) -> Any:
     """The call of sbatch with a readable comment, the site's limit, and a warning before a training's."""
 
     def command(job: Any, params: dict[str, Any], **kwargs: Any) -> str:
-        site = read_site()
-        call = get_submit_command(job, params | {"comment_str": job_title(job)}, **kwargs)
-        call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
+        site = slurm.read_site()
+        call = get_submit_command(job, params | {"comment_str": slurm.job_title(job)}, **kwargs)
+        call = re.sub(r" -t \d+", f" -t {slurm.minutes_of(job, site)}", call, count=1)
         if launcher := job.resources.get("mpi"):
-            call = call.replace("--export=ALL", f"--export=ALL,{LAUNCHER}={shlex.quote(launcher)}", 1)
+            call = call.replace("--export=ALL", f"--export=ALL,{slurm.LAUNCHER}={shlex.quote(launcher)}", 1)
         if number := getattr(job, "waits_for", None):
             call += f" --dependency=afterany:{number}"
-        warning = min(WARNING, minutes_of(job, site) * 15)  # of a short limit, a quarter
-        return f"{call} --signal=TERM@{warning}" if is_training(job) else call
+        warning = min(WARNING, slurm.minutes_of(job, site) * 15)  # of a short limit, a quarter
+        return f"{call} --signal=TERM@{warning}" if slurm.is_training(job) else call
 
     return command
 
@@ -148,13 +125,13 @@ def _executor(plugin: Any) -> type:
     class Executor(plugin.Executor):
         """The plugin's executor; it reports errors of groups and a refusal once, and continues trainings."""
 
-        site: Site
+        site: slurm.Site
 
         def __init__(self, workflow: Any, logger: Any) -> None:
             with exit_on_user_error():
-                check_commands()
-                self.site = read_site()
-                check_requests(workflow.dag, self.site)
+                slurm.check_commands()
+                self.site = slurm.read_site()
+                slurm.check_requests(workflow.dag, self.site)
             self.refusals: set[str] = set()
             self.waits: Counter[Any] = Counter()
             self.since: dict[Any, float] = {}  # when each job was last submitted
@@ -162,22 +139,22 @@ def _executor(plugin: Any) -> type:
             self.leaving = False
             self.reasons: dict[str, str] = {}  # why jobs wait, as was said
             self.asked = time.monotonic()
-            jobs = slurm_jobs(workflow.dag)
-            self.earlier = earlier_jobs(os.getcwd())
+            jobs = slurm.jobs_of(workflow.dag)
+            self.earlier = slurm.earlier_jobs(os.getcwd())
             for number, name in self.earlier.items():
-                if any(may_overlap(name, job_title(job)) for job in jobs):
+                if any(slurm.may_overlap(name, slurm.job_title(job)) for job in jobs):
                     logger.warning(
                         f"{name}: an earlier SLURM job, {number}, works on it; the new one waits for its end"
                     )
             super().__init__(workflow, logger)
 
         def run_job(self, job: Any) -> None:
-            self.since[job] = time.time()
+            self.since[job], title = time.time(), slurm.job_title(job)
             if failures := self.failures[job]:
-                message = f"{job_title(job)}: attempt {failures + 1} of {job.restart_times + 1}"
-                self.logger.warning(f"{message} asks for {request_text(job, self.site)}")
-            known = (number for number, name in self.earlier.items() if may_overlap(name, job_title(job)))
-            job.waits_for = next((number for number in known if squeue(f"--jobs={number}")), None)
+                message = f"{title}: attempt {failures + 1} of {job.restart_times + 1}"
+                self.logger.warning(f"{message} asks for {slurm.request_text(job, self.site)}")
+            known = (number for number, name in self.earlier.items() if slurm.may_overlap(name, title))
+            job.waits_for = next((number for number in known if slurm.squeue(f"--jobs={number}")), None)
             try:
                 plugin.validate_slurm_extra(job)
                 super().run_job(job)
@@ -191,7 +168,7 @@ def _executor(plugin: Any) -> type:
             yield f" -A {shlex.quote(str(account))}" if account else ""
 
         def get_partition_arg(self, job: Any) -> str:
-            return f" -p {shlex.quote(partition_of(job, self.site))}"
+            return f" -p {shlex.quote(slurm.partition_of(job, self.site))}"
 
         async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
             self._say_why_jobs_wait(active_jobs)
@@ -205,18 +182,18 @@ def _executor(plugin: Any) -> type:
                 return
             self.asked = time.monotonic()
             late = {
-                info.external_jobid: job_title(info.job)
+                info.external_jobid: slurm.job_title(info.job)
                 for info in active_jobs
                 if now - self.since.get(info.job, now) > PENDING_SECONDS
             }
             rows = (
                 line.split("|", 1)
-                for line in squeue("--me", "--states=PENDING", "--format=%i|%r").splitlines()
+                for line in slurm.squeue("--me", "--states=PENDING", "--format=%i|%r").splitlines()
             )
             reasons = {late[number]: reason for number, reason in rows if number in late}
             new = {name: reason for name, reason in reasons.items() if self.reasons.get(name) != reason}
             self.reasons |= new
-            for line in waiting_messages(new, self.site):
+            for line in slurm.waiting_messages(new, self.site):
                 self.logger.warning(line)
 
         def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
@@ -241,20 +218,20 @@ def _executor(plugin: Any) -> type:
             job, slurm_logs = job_info.job, kwargs.get("aux_logs") or []
             if job_info.external_jobid is not None and self._has_saved(job_info, msg or ""):
                 lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0))
-                message = continuation_message(job_info.external_jobid, job, self.site, lines)
-                self.logger.warning(f"{job_title(job)}: {message}")
+                message = slurm.continuation_message(job_info.external_jobid, job, self.site, lines)
+                self.logger.warning(f"{slurm.job_title(job)}: {message}")
                 return self.run_jobs([job])  # to Snakemake, it is still the same attempt
             if job_info.external_jobid is None:
-                reason = refusal_message(msg or "", job, self.site)
+                reason = slurm.refusal_message(msg or "", job, self.site)
                 job.attempt = job.restart_times + 1  # the next would be refused, too
                 if reason in self.refusals:
-                    kwargs["brief"] = f"FAILED   {job_title(job)}: refused in the same way"
+                    kwargs["brief"] = f"FAILED   {slurm.job_title(job)}: refused in the same way"
                 self.refusals.add(reason)
             else:
                 reason, kwargs["aux_logs"] = self._ended(job_info, msg or "", slurm_logs)
-                self._choose_attempt(job, state_of(msg or ""))
+                self._choose_attempt(job, slurm.state_of(msg or ""))
             if job.is_group():  # which Snakemake reports without a reason, and as if all its jobs had failed
-                kwargs |= {"explanation": reason, "failed": failed_outputs(slurm_logs)}
+                kwargs |= {"explanation": reason, "failed": slurm.failed_outputs(slurm_logs)}
             self.logger.info(reason)  # for the log
             super().report_job_error(job_info, msg=reason, **kwargs)
 
@@ -276,12 +253,14 @@ def _executor(plugin: Any) -> type:
         def _has_saved(self, job_info: Any, msg: str) -> bool:
             """Whether a training saved and was stopped by a signal after progress, but was not cancelled."""
             job = job_info.job
-            cancelled = state_of(msg) == "CANCELLED"
+            cancelled = slurm.state_of(msg) == "CANCELLED"
             return STOPPED_AND_SAVED in self._last_line(job) and bool(job.restart_times) and not cancelled
 
         def _last_line(self, job: Any) -> str:
             """The last line of a training's log, if it has written since it was submitted."""
-            lines = terminal.last_lines(job.log[0], self.since.get(job, 0.0)) if is_training(job) else []
+            lines = (
+                terminal.last_lines(job.log[0], self.since.get(job, 0.0)) if slurm.is_training(job) else []
+            )
             own = [line for line in lines if not line.startswith(("srun: ", "slurmstepd"))]
             return own[-1] if own else ""
 
@@ -291,11 +270,11 @@ def _executor(plugin: Any) -> type:
             lines = [
                 line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")
             ]
-            reason = end_message(msg, dict.fromkeys(lines), job, self.site)
-            if state_of(msg) != "CANCELLED" and self._untrained(job, reason):
-                too_few = f"its {minutes_of(job, self.site)} minutes were too few for one update"
+            reason = slurm.end_message(msg, dict.fromkeys(lines), job, self.site)
+            if slurm.state_of(msg) != "CANCELLED" and self._untrained(job, reason):
+                too_few = f"its {slurm.minutes_of(job, self.site)} minutes were too few for one update"
                 job.attempt = job.restart_times + 1
-                return f"{reason}\nraise {key_to_change(job, 'runtime')}: {too_few}", []
+                return f"{reason}\nraise {slurm.key_to_change(job, 'runtime')}: {too_few}", []
             written = any(terminal.last_lines(path, self.since.get(job, 0.0)) for path in job.log)
             return reason, [] if written or ", over its " in reason else logs
 
@@ -304,7 +283,7 @@ def _executor(plugin: Any) -> type:
             last = self._last_line(job)
             # as SLURM's log says of a step before its limit; of a job that was killed, it says "*** JOB"
             stopped = "*** STEP" in reason and "CANCELLED" in reason and "memory" not in reason
-            return STOPPED_BEFORE in last or (is_training(job) and not last and stopped)
+            return STOPPED_BEFORE in last or (slurm.is_training(job) and not last and stopped)
 
         async def sleep(self) -> None:
             """Until the next question for states, or until Snakemake ends."""

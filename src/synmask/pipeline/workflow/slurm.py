@@ -199,7 +199,7 @@ def check_requests(dag: Any, site: Site) -> None:
     Raises:
         UserError: jobs ask for more (a line for each key to change).
     """
-    if excesses := _excesses(slurm_jobs(dag), site):
+    if excesses := _excesses(jobs_of(dag), site):
         raise UserError("\n".join([*excesses, "nothing was submitted"]))
 
 
@@ -324,7 +324,7 @@ def table(workflow: Any) -> list[str]:
 
 
 def _table(dag: Any) -> list[str]:
-    site, jobs = read_site(), slurm_jobs(dag)
+    site, jobs = read_site(), jobs_of(dag)
     if not any(job.resources.get("slurm_partition") for job in jobs):
         return []
     kinds: dict[str, list[Any]] = {}
@@ -347,7 +347,7 @@ def _table(dag: Any) -> list[str]:
     ]
 
 
-def slurm_jobs(dag: Any) -> list[Any]:
+def jobs_of(dag: Any) -> list[Any]:
     """The jobs of SLURM that are to be done."""
     chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
     jobs = {id(job): job for job in (dag.get_job_group(job) or job for job in chosen)}
