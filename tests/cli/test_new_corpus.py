@@ -86,6 +86,14 @@ def test_the_entry_is_right_and_passes_doctor(capsys):
     assert "good   6 files of yours\n" in capsys.readouterr().out
 
 
+def test_an_editor_s_files_beside_the_rules_are_no_rules(folder):
+    (folder / "workflow").unlink()
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    (folder / "workflow/rules/.train.smk.swp").write_bytes(b"\xb0")
+    main(["new-corpus", "talks", "--files", "mine.ar", "mine.en"])
+    assert text_of("talks")
+
+
 def test_sets_that_are_given_stay():
     write(PAIRS[:20], "valid")
     write([*PAIRS[590:], ("جديد", "new"), ("", "")], "test")

@@ -68,6 +68,7 @@ def test_no_word_is_right_because_it_heads_the_full_stop():
     ("text", "message"),
     [
         ("2 0\n1 x\n", "heads, line 2: heads are numbers between spaces"),
+        ("2 1234567890\n", "heads, line 1: heads are numbers between spaces"),  # Python refuses 4301 digits
         ("2 0\n0\n", "heads, line 2: expected 2 heads from 0 to 2"),
         ("2 0\n3 0\n", "heads, line 2: expected 2 heads from 0 to 2"),
         ("2 0\n", "heads: fewer lines than gold trees, at line 2"),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
@@ -124,9 +125,8 @@ def new_corpus(
 
 
 def _check_free(name: str, names: Iterable[str], paths: Iterable[Path]) -> None:
-    workflow = (
-        path.read_text(encoding="utf-8") for path in (Path("Snakefile"), *Path("workflow/rules").iterdir())
-    )
+    files = ["Snakefile", *glob("workflow/rules/*.smk")]  # not an editor's, which are hidden
+    workflow = (Path(file).read_text(encoding="utf-8") for file in files)
     rules = re.findall(r"^ *rule (\w+):", "".join(workflow), re.M)
     if {name, f"{name}-scores"} & {*names, *rules}:
         raise UserError(f"{name}: the project has this name already; take another")

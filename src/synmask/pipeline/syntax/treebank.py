@@ -149,7 +149,7 @@ def read_head_lines(path: Path) -> Iterator[list[int]]:
         UserError: a line has something else; the message names it.
     """
     for number, line in enumerate(read_lines(path), start=1):
-        if not re.fullmatch(r"[\d ]*", line):
+        if not re.fullmatch(r"( *\d{1,9}\b)* *", line):
             raise UserError(f"{path}, line {number}: heads are numbers between spaces; parse the text again")
         yield [int(head) for head in line.split()]
 
