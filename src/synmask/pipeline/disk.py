@@ -170,7 +170,8 @@ def _is_alive(process: int) -> bool:
 def whole_folder(output: Path, name: str) -> Iterator[Path]:
     """A temporary folder in `output`; at the end its files move to the same places there.
 
-    If the block raises, `output` keeps the files that it had. Files that a killed process left are removed.
+    If the block raises, `output` keeps the files that it had; without any, it is removed. Files that a killed
+    process left are removed.
 
     Args:
         name: of what is written; two processes must not write the same into one folder.
@@ -187,6 +188,8 @@ def whole_folder(output: Path, name: str) -> Iterator[Path]:
                 os.replace(path, place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        with suppress(OSError):  # it has files
+            output.rmdir()
 
 
 @contextmanager
