@@ -77,6 +77,8 @@ class LogHandler(LogHandlerBase):
         if problem := terminal.config_problem(sys.argv[1:]) or terminal.configfile_problem(sys.argv[1:]):
             sys.exit(problem)
         set_user_and_cache()
+        if os.environ.get("COLUMNS") == "0":  # rich would print nothing
+            del os.environ["COLUMNS"]
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
         self.plain_handler = None

@@ -123,3 +123,9 @@ def _write(reader, writer):
         while left:
             left = left[file.write(left) :]
     os._exit(0)
+
+
+def test_a_terminal_without_columns_gets_help(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "0")
+    main(["--help"])
+    assert "translate" in capsys.readouterr().out

@@ -194,6 +194,13 @@ def test_that_it_will_stop_is_said_once(capsys):
     ]  # fmt: skip
 
 
+def test_a_terminal_without_columns_is_told_all(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "0")
+    handler = LogHandler(SimpleNamespace(dryrun=False, **SETTINGS), None)
+    handler.emit(makeLogRecord({"msg": "all of it", "levelno": WARNING}))
+    assert capsys.readouterr().err == "all of it\n"
+
+
 def test_a_dry_run_keeps_no_jobs():
     """It never ends one: with each new one, all others would be looked at for trainings."""
     job = {"event": LogEvent.JOB_INFO, "jobid": 1, "rule_name": "train", "output": ["a"], "log": []}

@@ -82,6 +82,8 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else [*words]
+    if os.environ.get("COLUMNS") in ("0", "1", "2"):  # rich would wrap help for ever
+        del os.environ["COLUMNS"]
     output = _prepare_streams()
     if "" in words:
         _exit_with(words, "an argument is empty; give each option its value, or leave it out", 2)
