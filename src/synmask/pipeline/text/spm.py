@@ -6,7 +6,6 @@ and words are found in it as in BPE. An exported tokenizer takes this file along
 
 import base64
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from synmask.pipeline.languages import BLANK
@@ -34,6 +33,9 @@ class SentencePieceSplitter:
     (`tokeniser: char`), the pieces join those of a line, and each piece is a word, with the space after it.
     A piece that would be misread (text/notation.py) is split into its characters.
 
+    Attributes:
+        symbols: the sub-words of the model's pieces → the pieces.
+
     Raises:
         ValueError: it is no model.
     """
@@ -46,20 +48,10 @@ class SentencePieceSplitter:
         except RuntimeError:
             raise ValueError("no sentencepiece model") from None
         self.joins = tokeniser == CHARACTERS
-        numbers = range(len(self._processor))
-        self._bytes = {
-            self._processor.id_to_piece(number) for number in filter(self._processor.is_byte, numbers)
-        }
-
-    def _pieces(self) -> Iterator[tuple[int, str]]:
-        return ((number, self._processor.id_to_piece(number)) for number in range(len(self._processor)))
-
-    @property
-    def symbols(self) -> dict[str, str]:
-        """The sub-words of the model's pieces → the pieces."""
-        return {
-            self._symbol(piece): piece for n, piece in self._pieces() if not self._processor.is_unknown(n)
-        }
+        pieces = [*enumerate(map(self._processor.id_to_piece, range(len(self._processor))))]
+        self._bytes = {piece for number, piece in pieces if self._processor.is_byte(number)}
+        known = (piece for number, piece in pieces if not self._processor.is_unknown(number))
+        self.symbols = {self._symbol(piece): piece for piece in known}
 
     def __call__(self, line: str) -> str:
         text = line.replace(" ", "").replace(BLANK, " ") if self.joins else line
