@@ -34,7 +34,8 @@ def implementation(device: torch.device | str = "cpu") -> Literal["C++", "PyTorc
 
 def _call(direction: str, arguments: tuple[Any, ...], *rest: Tensor) -> None:
     """Call the kernel "forward" or "backward"; `rest` is what it takes after the memory of its threads."""
-    distance, height, padding, distance_scale, height_scale = arguments
+    *tensors, distance_scale, height_scale = arguments
+    distance, height, padding = (x if x is None else x.contiguous() for x in tensors)
     batch, n = height.shape
     threads = max(1, min(torch.get_num_threads(), -(-batch // max(1, GRAIN // n**2))))
     memory = height.new_empty(threads * LIBRARY.memory(n))
@@ -46,37 +47,21 @@ def _call(direction: str, arguments: tuple[Any, ...], *rest: Tensor) -> None:
     )  # fmt: skip
 
 
-def _contiguous(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-    return tuple(None if x is None else x.contiguous() for x in tensors)
-
-
-def _forward(
-    distance: Tensor, height: Tensor, padding: Tensor | None, distance_scale: Tensor, height_scale: Tensor
-) -> Tensor:
+def _forward(distance: Tensor, height: Tensor, padding: Tensor | None, *scales: Tensor) -> Tensor:
     """Distance (B, n-1), height (B, n), padding (B, n), two 0-d scales → P_D (B, n, n)."""
-    arguments = _contiguous(distance, height, padding, distance_scale, height_scale)
-    batch, n = height.shape
     new = height.new_empty if padding is None else height.new_zeros
-    _call("forward", arguments, out := new(batch, n, n))
+    _call("forward", (distance, height, padding, *scales), out := new(*height.shape, height.size(1)))
     return out
 
 
 def _backward(
-    grad: Tensor,
-    distance: Tensor,
-    height: Tensor,
-    padding: Tensor | None,
-    distance_scale: Tensor,
-    height_scale: Tensor,
+    grad: Tensor, distance: Tensor, height: Tensor, *rest: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradient of P_D (B, n, n) → those of the arguments but padding."""
-    arguments = _contiguous(distance, height, padding, distance_scale, height_scale)
-    to_distance, to_height = (torch.zeros_like(x) for x in arguments[:2])
-    each, distance_total, height_total = (height.new_empty(shape) for shape in ((2, len(height)), (), ()))
-    _call(
-        "backward", arguments, grad.contiguous(), to_distance, to_height, each, distance_total, height_total
-    )
-    return to_distance, to_height, distance_total, height_total
+    """The gradient of P_D (B, n, n), and the arguments of `_forward` → their gradients, but for padding."""
+    grads = [x.new_zeros(x.shape) for x in (distance, height)]
+    each, *totals = (height.new_empty(shape) for shape in ((2, len(height)), (), ()))
+    _call("backward", (distance, height, *rest), grad.contiguous(), *grads, each, *totals)
+    return *grads, *totals
 
 
 def _new(distance: Tensor, height: Tensor, *_: Any) -> Tensor:
