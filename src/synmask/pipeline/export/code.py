@@ -18,11 +18,8 @@ from synmask.pipeline.guidance import Guidance
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
 OF_PIECES = Path(__file__).with_name("tokenization_pieces.py")
 IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)
-# The imports of the files for transformers, and those of a copy instead.
-OWN = (
-    "synmask.guides.{guide} import {Guide}Guide as OwnGuide",
-    "synmask.options.{guide} import {Guide}Options as OwnOptions",
-)
+# In the files for transformers; a copy imports the model's guide instead
+OWN = re.compile(r"^from synmask\.(guides|options)\.grammar import Grammar", re.M)
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -66,8 +63,7 @@ def method_code(
     names = {"AutoConfig": f"modeling_{model_type}.GuidedConfig", auto: f"modeling_{model_type}.{model}"}
     config = {"architectures": [model], "model_type": f"synmask-{model_type}", "auto_map": names}
     main = Path(__file__).with_name(f"modeling_{model_type}.py").read_text("utf-8")
-    for line in OWN:
-        main = main.replace(_import_line(line, "grammar"), _import_line(line, system.guide))
+    main = OWN.sub(rf"from synmask.\1.{system.guide} import {system.guide.capitalize()}", main)
     code = with_imports(f"modeling_{model_type}", main)
     return config | {"guide": system.guide, "guide_options": system.options}, code
 
@@ -84,11 +80,6 @@ def with_imports(name: str, text: str) -> dict[str, str]:
         f"{_flat(name)}.py": IMPORT.sub(lambda match: f"from .{_flat(match[1])} import", text)
         for name, text in texts.items()
     }
-
-
-def _import_line(line: str, guide: str) -> str:
-    """A line of `OWN` for a guide."""
-    return line.format(guide=guide, Guide=guide.capitalize())
 
 
 def _flat(module: str) -> str:
