@@ -83,17 +83,12 @@ def _run_juman(lines: list[str]) -> list[str]:
             words = []
         elif line[:1].strip():  # a line starts with a word; white space gets lines, too
             words.append(line.split(" ", 1)[0])
-    _check_words("juman", lines, sentences, INSTALL_JUMAN)
-    return sentences
-
-
-def _check_words(program: str, lines: Sequence[str], sentences: Sequence[str], advice: str) -> None:
-    """Check that a segmenter only added spaces between words."""
     if len(lines) != len(sentences):
-        raise UserError(f"{program}: gave {len(sentences)} lines for {len(lines)}; {advice}")
+        raise UserError(f"juman: gave {len(sentences)} lines for {len(lines)}; {INSTALL_JUMAN}")
     for line, sentence in zip(lines, sentences, strict=True):
-        if "".join(line.split()) != sentence.replace(" ", ""):
-            raise UserError(f"{program}: lost text of {line[:60]!r}; {advice}")
+        if "".join(line.split()) != sentence.replace(" ", ""):  # it only adds spaces between words
+            raise UserError(f"juman: lost text of {line[:60]!r}; {INSTALL_JUMAN}")
+    return sentences
 
 
 def stanford(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
@@ -115,7 +110,7 @@ def stanford(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
     command = ["edu.stanford.nlp.ie.crf.CRFClassifier"]
     for name, value in options.items():
         command += [f"-{name}", value]
-    yield from _run_java(lines, jars, [f"-Xmx{STANFORD_MEMORY}"], command, ["-textFile"])
+    yield from _run_java(lines, jars, STANFORD_MEMORY, [*command, "-textFile"])
 
 
 def penn_tokens(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
@@ -128,13 +123,11 @@ def penn_tokens(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
     """
     options = "ptb3Escaping=false,splitHyphenated=false,splitForwardSlash=false"
     command = ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-options", options]
-    yield from _run_java(lines, jars, ["-Xmx500m"], command, [])
+    yield from _run_java(lines, jars, "500m", command)
 
 
-def _run_java(
-    lines: Iterable[str], jars: Sequence[Path], machine: list[str], command: list[str], before_file: list[str]
-) -> Iterator[str]:
-    """Run a Java program on a file of `lines`; yield a line of words for each."""
+def _run_java(lines: Iterable[str], jars: Sequence[Path], memory: str, command: list[str]) -> Iterator[str]:
+    """Run a Java program on a file of `lines`, its last argument; yield a line of words for each."""
     program = command[0].rpartition(".")[2]
     if shutil.which("java") is None:
         raise UserError(f"{program}: no Java; install one (Debian: apt-get install default-jre-headless)")
@@ -147,8 +140,8 @@ def _run_java(
             for line in lines:
                 filled.append(bool(line))
                 handle.write(line and f"{line}\n")
-        java = ["java", "-Dfile.encoding=UTF-8", *machine, "-cp", ":".join(map(str, jars)), *command]
-        done = _run_command([*java, *before_file, str(text)])
+        java = ["java", "-Dfile.encoding=UTF-8", f"-Xmx{memory}", "-cp", ":".join(map(str, jars))]
+        done = _run_command([*java, *command, str(text)])
     words = done.stdout.split("\n")[:-1]
     if done.returncode or len(words) != sum(filled):
         raise UserError(
