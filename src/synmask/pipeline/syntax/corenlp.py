@@ -7,7 +7,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -17,7 +17,7 @@ from synmask.pipeline.arguments import CountOption, Json, OneOrMore, Threads
 from synmask.pipeline.config.base import Language, Tokeniser
 from synmask.pipeline.config.data_files import DataFiles
 from synmask.pipeline.config.loading import load_project
-from synmask.pipeline.config.sections import ParserModels, ParserSettings
+from synmask.pipeline.config.sections import ParserSettings
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import read_lines, write_json, write_lines, writing
 from synmask.pipeline.languages import base_language
@@ -87,7 +87,8 @@ def parse_file(
         if 0 < len(sentence) <= settings.max_words and n not in finished
     }
     try:
-        report |= _parse_sentences(todo, finished, partial, str(input), settings, jars, threads, memory)
+        answers = parser_answers(todo, str(input), settings, jars, threads, memory)
+        report |= _keep_answers(answers, len(todo), finished, partial)
     except UserError as error:
         if not finished:
             partial.unlink(missing_ok=True)
@@ -173,18 +174,9 @@ def _read_partial(partial: Path, words: Mapping[int, Sequence[str]], settings: M
     return {int(number): answer for number, *answer in rows}
 
 
-def _parse_sentences(
-    todo: Mapping[int, Sequence[str]],
-    finished: Answers,
-    partial: Path,
-    name: str,
-    models: ParserModels,
-    jars: Sequence[Path],
-    threads: int,
-    memory: int,
-) -> dict:
-    """Parse `todo`: add the answers to `finished` and at once to `partial`; return versions and speed."""
-    if not todo:
+def _keep_answers(answers: Iterator[list[str]], count: int, finished: Answers, partial: Path) -> dict:
+    """Add `count` answers to `finished` and at once to `partial`; return versions and speed."""
+    if not count:  # then Java does not start
         return {}
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
@@ -192,20 +184,19 @@ def _parse_sentences(
         disk.naming_write_errors(partial),
         partial.open("a", encoding="utf-8", newline="\n", buffering=1) as handle,
     ):
-        stream = parser_answers(todo, name, models, jars, threads, memory)
-        _, corenlp, java = next(stream)
+        _, corenlp, java = next(answers)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
         started = time.monotonic()
-        for number, *answer in tqdm(stream, total=len(todo), unit=" sentences", mininterval=PROGRESS_SECONDS):
+        for number, *answer in tqdm(answers, total=count, unit=" sentences", mininterval=PROGRESS_SECONDS):
             handle.write("\t".join([number, *answer]) + "\n")
             finished[int(number)] = answer
     seconds = time.monotonic() - started
     return {
         "corenlp": corenlp,
         "java": java,
-        "parsed": len(todo),
+        "parsed": count,
         "seconds": round(seconds, 2),
-        "sentences_per_second": round(len(todo) / seconds, 1),
+        "sentences_per_second": round(count / seconds, 1),
     }
 
 
