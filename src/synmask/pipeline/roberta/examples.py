@@ -16,7 +16,7 @@ import numpy as np
 
 from synmask.pipeline.disk import open_to_read, raise_unreadable
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import writing
+from synmask.pipeline.files import write_all
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.syntax.annotations import open_memmap
 
@@ -50,8 +50,7 @@ class EncodedExamples:
 def write_encoded(path: Path, encoded: EncodedExamples) -> None:
     packed = io.BytesIO()  # a zip seeks in what it is written to, which a device cannot
     np.savez(packed, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
-    with writing(path, "wb") as handle:
-        handle.write(packed.getbuffer())
+    write_all({path: packed.getvalue()})
 
 
 def read_encoded(path: Path) -> EncodedExamples:

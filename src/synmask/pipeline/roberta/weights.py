@@ -4,7 +4,6 @@ model.pt is a fairseq checkpoint ({"args", "model": state}) and dict.txt fairseq
 BPE ids; the other two are GPT-2's. fairseq reads the folder, too.
 """
 
-import shutil
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +17,8 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
 from synmask.pipeline.config.faults import first_fault
-from synmask.pipeline.disk import replacing
 from synmask.pipeline.errors import UserError
+from synmask.pipeline.files import write_all
 from synmask.pipeline.record import NO_RUN, RunRecord, model_identity
 from synmask.pipeline.text.gpt2 import read_encoder
 from synmask.pipeline.training.binarise import read_dictionary
@@ -154,9 +153,7 @@ def save_weights(
     _check_state(model, shape, words, folder)
     model["encoder.lm_head.weight"] = model[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
-        with replacing([folder / name for name in VOCABULARY_FILES]) as temporaries:
-            for name, temporary in zip(VOCABULARY_FILES, temporaries, strict=True):
-                shutil.copyfile(vocabulary / name, temporary)
+        write_all({folder / name: (vocabulary / name).read_bytes() for name in VOCABULARY_FILES})
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
     save_checkpoint(
