@@ -9,7 +9,7 @@ from multiprocessing import synchronize
 
 import pytest
 
-from synmask.pipeline.disk import raise_unreadable, sha256
+from synmask.pipeline.disk import raise_unreadable, replacing, sha256
 from synmask.pipeline.errors import UserError, machine_fault
 from synmask.pipeline.files import all_writing, read_json, read_lines, write_json, write_lines, writing
 
@@ -154,6 +154,18 @@ def test_a_folder_in_the_way_is_named(tmp_path):
     with pytest.raises(OSError, match="Is a directory") as error:
         write_lines(tmp_path / "folder", ["text"])
     assert machine_fault(error.value) == f"{tmp_path}/folder: a folder; give the name of a file"
+
+
+def test_a_file_of_a_read_only_file_system_is_named(tmp_path, monkeypatch):
+    """There, a file that does not exist cannot be removed either."""
+
+    def refuse(path, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as raised, replacing([tmp_path / "out"]) as (temporary,):
+        refuse(temporary)
+    assert raised.value.filename == str(tmp_path / "out")
 
 
 def test_what_killed_processes_left_goes_but_not_what_other_machines_write(tmp_path, monkeypatch):

@@ -59,8 +59,9 @@ def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
         raise
     finally:
         for temporary, path in places.items():
-            if temporary != path:
-                temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # also of a file that is not there, if the file system is read-only
+                if temporary != path:
+                    temporary.unlink()
         for folder in sorted(made, reverse=True):  # each after those in it
             with suppress(OSError):  # something is in it, or nothing was made
                 folder.rmdir()
