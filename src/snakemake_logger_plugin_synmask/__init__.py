@@ -92,7 +92,8 @@ class LogHandler(LogHandlerBase):
 
         plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
         colour = {"no_color": True} if common.nocolor else {}
-        self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
+        live = bool(stream and stream.isatty())  # None: it is closed
+        self.console = Console(file=stream, force_terminal=live, **plain, **colour)
         self.run = WorkflowRun()
         self.live, self.ended = None, threading.Event()
         self.executing = False

@@ -194,6 +194,11 @@ def test_that_it_will_stop_is_said_once(capsys):
     ]  # fmt: skip
 
 
+def test_a_closed_stream_is_no_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not LogHandler(SimpleNamespace(dryrun=False, **SETTINGS), None).console.is_terminal
+
+
 def test_a_terminal_without_columns_is_told_all(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "0")
     handler = LogHandler(SimpleNamespace(dryrun=False, **SETTINGS), None)
