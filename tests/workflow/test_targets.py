@@ -95,7 +95,7 @@ def test_partial_targets_are_of_what_a_storage_holds(configure, tmp_path):
     held = ["results/demo/de-en/grammar/seed2/scores.json"]
     config = configure(merge(DEMO, {"partial": True}))
     partial = Targets(config, held.__contains__)
-    assert partial.table_runs("demo", "scores.json") == held
+    assert partial.table_files("demo")["scores"] == held
 
 
 def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypatch):
@@ -109,11 +109,11 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
         f"results/demo/de-en/{run}/scores.json"
         for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2")
     ]
-    assert partial.table_runs("demo", "scores.json") == found
+    assert partial.table_files("demo")["scores"] == found
     counts = tmp_path / "results/demo/de-en/grammar/seed2/sentences.csv"
-    assert partial.table_runs("demo", counts.name) == []
+    assert partial.table_files("demo")["counts"] == []
     counts.touch()
-    assert partial.table_runs("demo", counts.name) == [str(counts.relative_to(tmp_path))]
+    assert partial.table_files("demo")["counts"] == [str(counts.relative_to(tmp_path))]
     assert partial.target_files("demo") == [
         "results/tables/demo.md",
         "results/tables/demo-cost.md",
@@ -124,15 +124,13 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
 
 def test_tables_read_what_their_metrics_need(targets):
     ours = targets()
-    assert ours.table_runs("bpe-labels", "scores.json")
-    assert len(ours.table_runs("bpe-labels", "sentences.csv")) == len(
-        ours.table_runs("bpe-labels", "scores.json")
-    )
-    assert ours.table_runs("demo-cost", "sentences.csv") == []  # nothing is tested
-    assert ours.table_runs("parsing", "scores.json") == []
-    assert ours.table_runs("parsing", "parse.json")
-    assert ours.table_tasks("demo") == []
-    assert "results/nlu-demo/acceptability/baselines.json" in ours.table_tasks("nlu-demo")
+    assert ours.table_files("bpe-labels")["scores"]
+    assert len(ours.table_files("bpe-labels")["counts"]) == len(ours.table_files("bpe-labels")["scores"])
+    assert ours.table_files("demo-cost")["counts"] == []  # nothing is tested
+    assert ours.table_files("parsing")["scores"] == []
+    assert ours.table_files("parsing")["parses"]
+    assert ours.table_files("demo")["tasks"] == []
+    assert "results/nlu-demo/acceptability/baselines.json" in ours.table_files("nlu-demo")["tasks"]
 
 
 def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_path, monkeypatch):

@@ -3,11 +3,7 @@
 
 rule table:
     input:
-        scores=lambda w: TARGETS.table_runs(w.table, "scores.json"),
-        parses=lambda w: TARGETS.table_runs(w.table, "parse.json"),
-        tasks=lambda w: TARGETS.table_tasks(w.table),
-        sentences=lambda w: TARGETS.table_runs(w.table, "sentences.csv"),
-        measured=lambda w: TARGETS.table_measured(w.table),
+        unpack(lambda w: TARGETS.table_files(w.table)),
         published=local(CONFIG.published),
     output:
         reported(TABLES / "{table}.md", "table", "{table}", table="{table}"),
@@ -18,11 +14,10 @@ rule table:
     params:
         code=code("table"),
         options=lambda w: as_options(**TARGETS.table_options(w.table)),
-        tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
         output=subpath(output[0], strip_suffix=".md"),
     shell:
         "synmask table {params.options} --published {input.published:q} --scores {input.scores:q}"
-        " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
+        " --parses {input.parses:q} --tasks {input.tasks:q} --output {params.output:q} 2> {log:q}"
 
 
 rule parse_table:

@@ -257,8 +257,8 @@ def check_same(runs: pd.DataFrame, by: Sequence[str], *keys: str) -> None:
             values = different[key].iloc[:2]
             if key in AS_JSON:
                 values = first_difference(*map(json.loads, values))
-            runs = (describe(different.iloc[place]) for place in range(2))
-            sides = (f"{run} ({value})" for run, value in zip(runs, values, strict=True))
+            names = (describe(different.iloc[place]) for place in range(2))
+            sides = (f"{name} ({value})" for name, value in zip(names, values, strict=True))
             raise UserError(f"{key} differ between {' and '.join(sides)}; make the older run again")
 
 

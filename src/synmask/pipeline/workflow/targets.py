@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from synmask.pipeline import runs
 from synmask.pipeline.config.benchmarks import BASELINES
@@ -19,18 +19,13 @@ from synmask.pipeline.display import arrow
 from synmask.pipeline.errors import UserError
 from synmask.pipeline.files import SPLITS
 from synmask.pipeline.languages import split_direction
-from synmask.pipeline.metric_names import TESTED, Cost, Parsing, Translation, Validation, is_measured
+from synmask.pipeline.metric_names import TESTED, is_measured
 from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, PAIR, RESULTS, TASK, fill, table_file
 from synmask.pipeline.runs import Column, Pretraining, Run, Training
 from synmask.pipeline.tasks import GLUE_TASKS, SUBMISSION, TASK_LANGUAGE
 
 # files of each run that a page reads
 PAGE_FILES = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
-READ = {  # files of each run → the metrics of tables that read them
-    "scores.json": {*get_args(Translation), *get_args(Validation), *get_args(Cost)},
-    "parse.json": {*get_args(Parsing)},
-    "sentences.csv": {*TESTED} & {*get_args(Translation)},
-}
 BASELINE_NOTES = (
     "Majority: always the training set's most frequent label (of a regression its mean). Bag of words: a "
     "linear model of the words without their order.",
@@ -78,10 +73,8 @@ class Targets:
         self.data, self.published = DataFiles(config), read_published(config.published)
         self.tables: dict[str, Table] = runs.tables(config)
         self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
-        self.columns: Callable[[str], list[Column]] = cache(self._columns)
-
-    def _columns(self, table: str) -> list[Column]:
-        return runs.columns(self.config, self.tables[table])
+        self.columns: Callable[[str], list[Column]]
+        self.columns = cache(lambda table: runs.columns(config, self.tables[table]))
 
     def files(self, shown: Iterable[Training], *names: str) -> list[str]:
         """These files of runs; with `partial`, those that exist."""
@@ -293,26 +286,24 @@ class Targets:
 
     # ---- a table -------------------------------------------------------------------------------------------
 
-    def table_runs(self, table: str, name: str) -> list[str]:
-        """This file of every run of a table, if the table reads it."""
-        metrics = self.tables[table].metrics
-        read = {*metrics} & READ[name] or (name == "scores.json" and any(map(is_measured, metrics)))
-        return self.files(runs.of_columns(self.columns(table)), name) if read else []
-
-    def table_measured(self, table: str) -> list[str]:
-        """The files of metrics that `measure` computes for a table."""
-        names = [f"metric.{metric}.json" for metric in self.tables[table].metrics if is_measured(metric)]
-        return self.files(runs.of_columns(self.columns(table)), *names) if names else []
-
-    def table_tasks(self, table: str) -> list[str]:
-        """Files that a benchmark's table reads: scores and answers of its runs, scores of its baselines."""
-        paths, name = [], self.tables[table].benchmark
-        for column in self.columns(table) if name else ():
-            for run in runs.of_columns([column]):
-                paths += [run.file("scores.json"), run.file("examples.csv")]
-            if column["task"]:
-                paths.append(fill(f"{TASK}/baselines.json", benchmark=name, task=column["task"]))
-        return self.available(paths)
+    def table_files(self, table: str) -> dict[str, list[str]]:
+        """The files that a table reads: "scores", "parses", "tasks" and, for tests, "counts"."""
+        entry, columns = self.tables[table], self.columns(table)
+        shown, read = runs.of_columns(columns), {"scores": [], "parses": [], "tasks": [], "counts": []}
+        if entry.benchmark:
+            tasks = (column["task"] for column in columns if column["task"])
+            baselines = (
+                fill(f"{TASK}/baselines.json", benchmark=entry.benchmark, task=task) for task in tasks
+            )
+            read["tasks"] = [*self.files(shown, "scores.json"), *self.available(baselines)]
+            read["counts"] = self.files(shown, "examples.csv")
+        elif runs.scores_trees(entry):
+            read["parses"] = self.files(shown, "parse.json")
+        else:
+            names = [f"metric.{metric}.json" for metric in entry.metrics if is_measured(metric)]
+            names += ["sentences.csv"] if {*entry.metrics} & {*TESTED} else []
+            read |= {"scores": self.files(shown, "scores.json"), "counts": self.files(shown, *names)}
+        return read
 
     def table_options(self, name: str) -> dict[str, Any]:
         """All that a table depends on besides its runs: the options of `synmask table`."""
@@ -348,8 +339,8 @@ class Targets:
     def page_files(self, page: str) -> list[str]:
         """The files that a page shows; with `partial`, it uses figures as they are."""
         experiments, tables = self._page_parts(page)
-        read = (path for table in tables for path in self.table_tasks(table))
-        files = [METHOD, *map(table_file, tables), *(path for path in read if path.endswith("/scores.json"))]
+        shown = (run for table in tables for run in runs.of_columns(self.columns(table)))
+        files = [METHOD, *map(table_file, tables), *self.files(shown, "scores.json")]
         for name in experiments:
             files += [*self.experiment_tables(name), *self.files(self.runs(name), *PAGE_FILES)]
             files += self._test_texts(name)
