@@ -23,7 +23,6 @@ from synmask.pipeline.roberta.predict import load_finetuned
 from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import MERGES_HEADER, read_encoder, read_merges
-from synmask.pipeline.training.torch_files import load_checkpoint
 
 USAGE = """# pip install torch transformers
 from transformers import pipeline
@@ -46,7 +45,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     Raises:
         UserError: no such model, one that needs a parser, or other weights.
     """
-    model, settings, loaded, _ = load_finetuned(path, weights)
+    model, settings, loaded, saved = load_finetuned(path, weights)
     model.scale_outputs(TASKS[settings.task].unit)  # transformers' users expect the task's own scores
     system, longest = settings.system, settings.training.max_tokens
     keys, code = method_code(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")
@@ -65,7 +64,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     }
     header = {"pipeline_tag": "text-classification", "language": "en"}
     usage, limits = USAGE.format(trust=bool(code)), [f"Texts of at most {longest} sub-words."]
-    files["README.md"] = model_card(path, header, system, usage, limits, load_checkpoint(path).get("run", {}))
+    files["README.md"] = model_card(path, header, system, usage, limits, saved.get("run", {}))
     write_folder(folder, files | code)
 
 

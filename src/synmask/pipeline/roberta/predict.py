@@ -30,21 +30,20 @@ def predict(*, model: Path, weights: Path, data: Path, output: Path, threads: Th
     """
     torch.set_num_threads(threads)
     run = run_beside(model)
-    tuned, settings, loaded, training = load_finetuned(model, weights, run)
+    tuned, settings, loaded, saved = load_finetuned(model, weights, run)
     encoded = read_examples(data, loaded, test=True)
     syntax = read_syntax(data, encoded) if settings.system.options_class.reads else None
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
     text = "".join(f"{line}\n" for line in format_answers(settings.task, outputs))
-    beside = output.with_suffix(".json")
+    training, beside = saved.get("training"), output.with_suffix(".json")
     write_all({output: text, beside: json_text(new_record(beside, run, training, {output: text}))})
 
 
 def load_finetuned(
     model: Path, weights: Path, run: RunRecord = NO_RUN
-) -> tuple[GuidedRoberta, FinetuningSettings, Weights, str | None]:
-    """The model of a fine-tuning from the folder `weights`, its settings, these weights, and which training
-    it is of (`record.training_digest`).
+) -> tuple[GuidedRoberta, FinetuningSettings, Weights, dict]:
+    """The model of a fine-tuning from the folder `weights`, its settings, these weights, its file's rest.
 
     Raises:
         UserError: it is no such model, belongs to another run or other weights, or is not finite.
@@ -55,7 +54,7 @@ def load_finetuned(
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
         tuned = build_model(settings, loaded)
-        tuned.load_state_dict({**saved["model"]})
+        tuned.load_state_dict(saved.pop("model"))
         tuned.scale_outputs(saved.get("unit", 1.0) / TASKS[settings.task].unit)  # of older versions
     except Exception as error:  # the content of another file can raise anything
         if isinstance(error, UserError) or machine_fault(error):
@@ -63,4 +62,4 @@ def load_finetuned(
         raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
     if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
         raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
-    return tuned, settings, loaded, saved.get("training")
+    return tuned, settings, loaded, saved
