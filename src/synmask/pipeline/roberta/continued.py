@@ -178,7 +178,7 @@ class ContinuedStage(SentenceStage):
 
     def summary(self, history: History) -> dict[str, Any]:
         """As for pre-training, but by the last loss of masked tokens; special symbols are never masked."""
-        dictionary = load_weights(self.weights).dictionary
+        dictionary = load_dictionary(self.weights)
         counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self.parts]
         for count in counts:
             count[: dictionary.nspecial] = 0
