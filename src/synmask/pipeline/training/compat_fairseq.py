@@ -54,23 +54,17 @@ def _accept_dataclass_defaults() -> Iterator[None]:
         dataclasses._process_class = original
 
 
-@contextlib.contextmanager
-def _keep_root_logger() -> Iterator[None]:
-    """Undo what fairseq's modules do to the root logger, which would print the messages of all libraries."""
-    root = logging.getLogger()
-    handlers, level = [*root.handlers], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
 def _import_fairseq() -> None:
-    with warnings.catch_warnings(), _keep_root_logger():
+    root = logging.getLogger()  # its modules change it, so that it would print the messages of all libraries
+    handlers, level = [*root.handlers], root.level
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import fairseq.data
         import fairseq.models.transformer
         import fairseq.sequence_generator
         import fairseq.tasks.masked_lm  # noqa: F401
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def _silence() -> None:
