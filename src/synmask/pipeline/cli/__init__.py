@@ -186,9 +186,8 @@ def _usage_error(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
         advice = ", and put a text of several words in quotes"
-        if any(
-            " " in word or os.path.exists(word) for word in error.unused_tokens
-        ):  # a text in quotes, or a file
+        # a text in quotes, or a file
+        if any(" " in word or os.path.exists(word) for word in error.unused_tokens):
             advice = " for the option that each file and text belongs to"
         return f"unexpected: {words}; see --help{advice}"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):

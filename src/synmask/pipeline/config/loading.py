@@ -182,9 +182,8 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     files = _mapping(entry.get("files"))
     if {*files} >= {*SPLITS}:  # a text of its own; `corenlp` says how to parse any text
         dropped = {*TEXT, "text"} | ({"trees"} if inherited.get("trees") != "corenlp" else set())
-        inherited = {key: value for key, value in inherited.items() if key not in dropped} | {
-            "download": name
-        }
+        inherited = {key: value for key, value in inherited.items() if key not in dropped}
+        inherited["download"] = name
     elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
         inherited |= {"download": name, "sha256": {}}
     if entry.get("trees") == "corenlp":  # which makes heads, too

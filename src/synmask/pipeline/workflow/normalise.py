@@ -36,10 +36,8 @@ PACKAGES = frozenset({"synmask", "synmask.pipeline"})  # cannot either, but modu
 # Names from these stand in annotations; importing them does nothing else.
 FOR_TYPES = frozenset({"collections.abc", "typing"})
 LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})  # parts of nodes
-DESCRIBED = {
-    "option": slice(1, None),
-    "key": slice(1),
-}  # functions that declare fields → where they describe one
+# functions that declare fields → where they describe one
+DESCRIBED = {"option": slice(1, None), "key": slice(1)}
 TOKEN = re.compile(
     r"""(?P<words>//(?:[^\n\\]|\\.)*|/\*.*?\*/|\s+)  # a backslash continues a line
     | \#(?:[^\n\\]|\\.)*\n       # a directive ends with its line
