@@ -374,6 +374,7 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
         (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
         (None, ["tree", "--model", "a.pt", "--output", "t.xyz", "ja"], "synmask tree: t.xyz: the figure is an SVG; give a name that ends in .svg"),
+        (ROOT, ["tree", "--model", "demo", "README.md"], "README.md: a file; give a sentence, or the file to `synmask parse --input`"),
         (None, ["tree", "--model", "demo", "--number", "5"], "--number need --system; leave them out with --model"),
         (None, ["tree", "--model", "demo", "--seed", "1", "ja"], "--seed, --corpus, --direction and --number need --system; leave"),
         (None, ["tree", "--model", "demo", "--direction", "en-de", "ja"], "--corpus, --direction and --number need --system; leave them out with --model"),

@@ -62,6 +62,8 @@ def tree(
     """
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
+    if text and os.path.isfile(text):
+        raise UserError(f"{text}: a file; give a sentence, or the file to `synmask parse --input`")
     if output and output.suffix.lower() not in ("", ".svg"):
         raise UserError(f"{output}: the figure is an SVG; give a name that ends in .svg")
     if bool(model) == bool(system):
