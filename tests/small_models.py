@@ -71,19 +71,6 @@ def count_parameters(settings, *sizes):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def of_our_modules(model):
-    """fairseq's `model` with the classes that ours is built of; parameters and names stay."""
-    from fairseq.modules import FairseqDropout, MultiheadAttention
-
-    from synmask.pipeline.cpu.modules import accelerate
-    from synmask.pipeline.training.operators import FastFairseqDropout, FastMultiheadAttention
-
-    ours = {FairseqDropout: FastFairseqDropout, MultiheadAttention: FastMultiheadAttention}
-    for module in model.modules():
-        module.__class__ = ours.get(type(module), type(module))
-    return accelerate(model)
-
-
 def slow_modules(model):
     """The names of a model's modules that compute as torch's or fairseq's."""
     from fairseq.modules import FairseqDropout, MultiheadAttention

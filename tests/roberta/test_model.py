@@ -18,11 +18,12 @@ from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecay
 from sklearn.metrics import matthews_corrcoef
 
 from fairseq_trainer import fairseq_weights, groups_of, our_weights
-from small_models import folder_of, of_our_modules, slow_modules
+from small_models import folder_of, slow_modules
 from synmask.options.grammar import GrammarOptions
 from synmask.pipeline.arguments import TrainingOptions
 from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.pipeline.corpora.tasks import Examples
+from synmask.pipeline.cpu.modules import accelerate
 from synmask.pipeline.errors import TryAgain, UserError
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.encode import encode_examples, join_sentences
@@ -39,6 +40,7 @@ from synmask.pipeline.text.gpt2 import learn_byte_bpe
 from synmask.pipeline.training import torch_files
 from synmask.pipeline.training.batches import Batches
 from synmask.pipeline.training.binarise import read_binary, read_dictionary
+from synmask.pipeline.training.operators import FAIRSEQ_MODULES
 from synmask.pipeline.training.stopping import Stop
 from synmask.pipeline.training.torch_files import save_checkpoint
 
@@ -94,7 +96,7 @@ def test_a_plain_roberta_is_stock_fairseq(weights, mode):
     tokens = batch(loaded.dictionary, [9, 5, 7])
     with torch.no_grad():
         torch.testing.assert_close(ours.eval()(tokens)[0], stock.eval()(tokens)[0])
-    of_our_modules(stock)
+    accelerate(stock, FAIRSEQ_MODULES)
     assert not slow_modules(ours)
     found = []
     for model in (ours, stock):

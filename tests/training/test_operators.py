@@ -1,5 +1,6 @@
 """Attention, cross-entropy and Adam against those that fairseq and torch bring."""
 
+import copy
 import subprocess
 from argparse import Namespace
 
@@ -11,8 +12,8 @@ from fairseq.optim.adam import FairseqAdam
 
 from fairseq_trainer import FusedAdam
 from synmask.encoder import by_head
-from synmask.pipeline.cpu.modules import attention, dropout
-from synmask.pipeline.training.operators import FastMultiheadAttention, smoothed_cross_entropy
+from synmask.pipeline.cpu.modules import accelerate, attention, dropout
+from synmask.pipeline.training.operators import FAIRSEQ_MODULES, smoothed_cross_entropy
 
 PAD = 1
 
@@ -20,9 +21,7 @@ PAD = 1
 def attentions(p):
     torch.manual_seed(3)
     stock = MultiheadAttention(8, 2, dropout=p, self_attention=True)
-    ours = FastMultiheadAttention(8, 2, dropout=p, self_attention=True)
-    ours.load_state_dict(stock.state_dict())
-    return ours, stock
+    return accelerate(copy.deepcopy(stock), FAIRSEQ_MODULES), stock
 
 
 PADS = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])

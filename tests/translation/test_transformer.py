@@ -7,9 +7,11 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
-from small_models import of_our_modules, slow_modules, typed
+from small_models import slow_modules, typed
 from synmask.pipeline.config.loading import load, project_files, read_all
+from synmask.pipeline.cpu.modules import accelerate
 from synmask.pipeline.guidance import GUIDES
+from synmask.pipeline.training.operators import FAIRSEQ_MODULES
 from synmask.pipeline.translation.task import GuidedTranslation, transformer_config
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +64,7 @@ def test_transformer_is_stock_fairseq(settings):
     inputs.pop("annotations")
     with torch.no_grad():
         torch.testing.assert_close(ours.eval()(**inputs)[0], stock.eval()(**inputs)[0])
-    of_our_modules(stock)
+    accelerate(stock, FAIRSEQ_MODULES)
     for mode in ("train", "eval"):
         losses = []
         for model in (ours, stock):

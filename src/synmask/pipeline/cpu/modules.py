@@ -204,7 +204,8 @@ class FastSelfAttention(encoder.SelfAttention):
         return attention(query, key, value, bias, self.dropout_module)
 
 
-FAST_MODULES: dict[type[nn.Module], type[nn.Module]] = {
+Classes = dict[type[nn.Module], type[nn.Module]]  # of modules → those in their places
+FAST_MODULES: Classes = {
     nn.Dropout: FastDropout,
     nn.Linear: FastLinear,
     nn.Conv1d: FastConv1d,
@@ -212,13 +213,14 @@ FAST_MODULES: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
-def accelerate(model: nn.Module) -> nn.Module:
+def accelerate(model: nn.Module, classes: Classes = FAST_MODULES) -> nn.Module:
     """Change the classes of a model's modules, in place, to those that this processor computes faster.
 
-    Parameters and their names stay. Results differ in the last bits, and dropout draws other masks.
+    Parameters and their names stay. Results differ in the last bits, and dropout draws other masks. For a
+    model of fairseq's modules, `classes` are `training.operators.FAIRSEQ_MODULES`.
     """
     for module in model.modules():
-        module.__class__ = FAST_MODULES.get(type(module), type(module))
+        module.__class__ = classes.get(type(module), type(module))
         if hasattr(module, "checkpointing") and not bf16.has_instructions():
             module.checkpointing = {"context_fn": recompute_contexts}
     return model

@@ -15,6 +15,7 @@ from synmask.guides import build_guide
 from synmask.pipeline.cpu.modules import accelerate
 from synmask.pipeline.guidance import Guidance
 from synmask.pipeline.roberta.weights import Weights
+from synmask.pipeline.training.operators import FAIRSEQ_MODULES
 from synmask.pipeline.translation.layers import shape_of
 from synmask.pipeline.translation.transformer import TokenEncoder
 
@@ -55,7 +56,7 @@ class GuidedRoberta(RobertaModel):
         Args:
             args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
         """
-        return accelerate(cls(args, _Encoder(args, dictionary)))
+        return accelerate(cls(args, _Encoder(args, dictionary)), FAIRSEQ_MODULES)
 
     @classmethod
     def with_head(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
@@ -71,7 +72,7 @@ class GuidedRoberta(RobertaModel):
             encoder = model.encoder.sentence_encoder
             encoder.guide = build_guide(system.guide, system.options, shape_of(encoder.cfg))
             encoder.guide.start_plain()
-        return accelerate(model)
+        return accelerate(model, FAIRSEQ_MODULES)
 
     @torch.no_grad()
     def scale_outputs(self, factor: float) -> None:

@@ -9,7 +9,7 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.encoder import by_head
-from synmask.pipeline.cpu.modules import FastDropout, accelerate, attention
+from synmask.pipeline.cpu.modules import FAST_MODULES, FastDropout, attention
 
 IGNORE_INDEX = -100  # torch's class that no token has
 
@@ -22,11 +22,6 @@ class FastFairseqDropout(FairseqDropout):
 
 class FastMultiheadAttention(MultiheadAttention):
     """fairseq's attention; in training, with the function `attention`."""
-
-    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(embed_dim, num_heads, dropout=dropout, **kwargs)
-        self.dropout_module = FastFairseqDropout(dropout)
-        accelerate(self)
 
     def forward(
         self,
@@ -54,6 +49,13 @@ class FastMultiheadAttention(MultiheadAttention):
         q, k, v = (by_head(projection, self.num_heads) for projection in projected)
         context = attention(q * self.scaling, k, v, bias, self.dropout_module)
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
+
+
+# for models of fairseq's modules (`accelerate`)
+FAIRSEQ_MODULES = FAST_MODULES | {
+    FairseqDropout: FastFairseqDropout,
+    MultiheadAttention: FastMultiheadAttention,
+}
 
 
 def smoothed_cross_entropy(

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from synmask.encoder import Attend, EncoderLayer, guided_attention
 from synmask.guides import Shape
-from synmask.pipeline.cpu.modules import FastDropout
-from synmask.pipeline.training.operators import FastMultiheadAttention
 
 
 def shape_of(cfg: TransformerConfig) -> Shape:
@@ -36,29 +34,7 @@ class ConfiguredLayer(EncoderLayer):
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer of our modules; a guide may compute its self-attention."""
-
-    def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> None:
-        super().__init__(cfg, no_encoder_attn)
-        self.dropout_module = FastDropout(cfg.dropout)
-        self.activation_dropout_module = FastDropout(cfg.activation_dropout)
-
-    def build_self_attention(
-        self, embed_dim: int, cfg: TransformerConfig, **_: Any
-    ) -> FastMultiheadAttention:
-        heads = cfg.decoder.attention_heads
-        return FastMultiheadAttention(embed_dim, heads, dropout=cfg.attention_dropout, self_attention=True)
-
-    def build_encoder_attention(self, embed_dim: int, cfg: TransformerConfig) -> FastMultiheadAttention:
-        width = cfg.encoder.embed_dim
-        return FastMultiheadAttention(
-            embed_dim,
-            cfg.decoder.attention_heads,
-            kdim=width,
-            vdim=width,
-            dropout=cfg.attention_dropout,
-            encoder_decoder_attention=True,
-        )
+    """fairseq's decoder layer; a guide may compute its self-attention."""
 
     def forward(
         self,

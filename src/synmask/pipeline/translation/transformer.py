@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from synmask.encoder import encode_layers
 from synmask.guides import Guide, LossInputs, Syntax, build_guide
-from synmask.pipeline.cpu.modules import FastDropout, accelerate, dropout, linear
+from synmask.pipeline.cpu.modules import accelerate, dropout, linear
+from synmask.pipeline.training.operators import FAIRSEQ_MODULES
 from synmask.pipeline.translation.layers import ConfiguredLayer, DecoderLayer, shape_of
 
 
@@ -20,7 +21,6 @@ class TokenEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.dropout_module = FastDropout(cfg.dropout)
         self.guide: Guide | None = None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> ConfiguredLayer:
@@ -63,7 +63,6 @@ class GuidedDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.dropout_module = FastDropout(cfg.dropout)
         self.guide: Guide | None = None
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
@@ -158,7 +157,7 @@ class GuidedTransformer(TransformerModelBase):
         decoder = cls.decoder_class(cfg, target, embed_target)
         if system.guide != "none":
             cls.add_guide(encoder, decoder, task)
-        return accelerate(cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0))
+        return accelerate(cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0), FAIRSEQ_MODULES)
 
     @classmethod
     def add_guide(cls, encoder: TokenEncoder, decoder: GuidedDecoder, task: Any) -> None:
