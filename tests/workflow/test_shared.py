@@ -187,6 +187,12 @@ def test_another_users_records_are_refused_in_one_line(project):
     assert (done.returncode, done.stdout.splitlines()[1:]) == (1, [message])
 
 
+def test_results_on_a_disk_that_is_not_there_are_not_made_again(project):
+    (project.folder / "results").symlink_to(project.folder / "disk/results")
+    message = "results: No such file or directory; snakemake keeps its records and results there"
+    assert project.snakemake("-n", check=False).output.splitlines()[1:] == [f"{project.folder}/{message}"]
+
+
 def test_a_clone_below_a_folder_with_braces_is_refused_in_one_line(new_project):
     """Snakemake would end with a NameError from the format of a path."""
     project = new_project("a{b}")

@@ -15,7 +15,7 @@ if set("{}") & set(workflow.basedir):  # Snakemake takes what is in braces for a
     sys.exit(f"{workflow.basedir}: Snakemake cannot run below a folder with braces in its name; rename that")
 os.environ.update(SYNMASK_SOURCE=os.path.abspath("src/synmask"))  # `synmask` in jobs compares, too
 RECORDS = (f".snakemake/{name}" for name in ("incomplete", "iocache", "locks", "log", "metadata"))
-for folder in filter(os.path.isdir, (".", ".snakemake", *RECORDS, "results")):
+for folder in filter(os.path.lexists, (".", ".snakemake", *RECORDS, "results")):  # also a link to nothing
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(2**16))
