@@ -21,13 +21,8 @@ class ConfiguredLayer(EncoderLayer):
     """An encoder layer with fairseq's settings."""
 
     def __init__(self, cfg: TransformerConfig) -> None:
-        super().__init__(
-            shape_of(cfg),
-            cfg.dropout,
-            cfg.attention_dropout,
-            cfg.activation_dropout,
-            utils.get_activation_fn(cfg.activation_fn),
-        )
+        rates = cfg.dropout, cfg.attention_dropout, cfg.activation_dropout
+        super().__init__(shape_of(cfg), *rates, utils.get_activation_fn(cfg.activation_fn))
 
     def upgrade_state_dict_named(self, state: dict[str, Any], name: str) -> None:
         """fairseq calls it when it loads a model; there is nothing to rename."""

@@ -188,9 +188,5 @@ def train(
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
     template_files = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
-    run_training(
-        TranslationStage(settings, options.seed, data, source, target, keep, template_files),
-        run,
-        options,
-        processes,
-    )
+    stage = TranslationStage(settings, options.seed, data, source, target, keep, template_files)
+    run_training(stage, run, options, processes)
