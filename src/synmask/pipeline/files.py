@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
@@ -75,6 +76,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         fault = f"not UTF-8 ({error.reason}); convert the file first"
         raise UserError(f"{path}, line {number}: {fault}") from None
+
+
+def count_words(path: str | Path) -> Counter[str]:
+    """How often each word, between spaces, occurs in a text; raises as `read_lines` does."""
+    counts: Counter[str] = Counter()
+    for line in read_lines(path):
+        counts.update(line.split(" "))
+    del counts[""]  # of double spaces and empty lines
+    return counts
 
 
 def line_key(text: str) -> str:

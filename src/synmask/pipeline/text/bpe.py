@@ -11,7 +11,7 @@ from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines
+from synmask.pipeline.files import count_words, read_lines
 from synmask.pipeline.text.notation import split_reserved
 
 
@@ -30,7 +30,7 @@ def learn_joint_bpe(inputs: Sequence[Path], merges: int) -> tuple[list[str], lis
     Raises:
         UserError: an input cannot be read, or no pair of characters in them occurs twice.
     """
-    counts = [_count_words(path) for path in inputs]
+    counts = [count_words(path) for path in inputs]
     words = sum(counts, Counter())
     learned = io.StringIO()
     if any(len(word) > 1 for word in words):  # else the library raises
@@ -57,14 +57,6 @@ def _vocabulary_lines(splitter: "BpeSplitter", words: Mapping[str, int]) -> list
             pieces[piece] += times
     ordered = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
     return [f"{piece} {times}" for piece, times in ordered]
-
-
-def _count_words(path: str | Path) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for line in read_lines(path):
-        words.update(line.split(" "))
-    del words[""]  # of double spaces and empty lines
-    return words
 
 
 def read_frequent(vocabulary: Path, threshold: int) -> set[str]:

@@ -1,7 +1,6 @@
 """BPE text → dictionaries and memory-mapped binary data, as `fairseq-preprocess` writes them."""
 
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from fairseq.data import Dictionary, indexed_dataset
 
 from synmask.pipeline.disk import naming_read_errors, replacing
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines, writing
+from synmask.pipeline.files import count_words, read_lines, writing
 
 
 def binarise(
@@ -56,9 +55,7 @@ def encode_line(line: str, dictionary: Dictionary) -> torch.Tensor:
 
 def _count_symbols(path: Path, known: Collection[str] | None) -> Dictionary:
     """The symbols of a text in BPE, or those of them that are `known`."""
-    counts: Counter[str] = Counter()
-    for line in read_lines(path):
-        counts.update(symbol for symbol in line.split(" ") if symbol)
+    counts = count_words(path)
     if not counts:
         raise UserError(f"{path}: no sentence in it; check the corpus and the cleaning limits in config.yaml")
     dictionary = Dictionary()

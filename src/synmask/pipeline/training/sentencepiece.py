@@ -4,14 +4,13 @@ import base64
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
 from synmask.pipeline.config.sections import SentencePiece
 from synmask.pipeline.errors import UserError
-from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.files import count_words, read_lines, write_lines
 from synmask.pipeline.languages import BLANK, print_note
 from synmask.pipeline.text.detokenise import detokenise
 from synmask.pipeline.text.spm import CHARACTERS, SentencePieceSplitter, model_in_codes
@@ -107,7 +106,7 @@ def _train_model(lines: Iterable[str], name: str, settings: SentencePiece) -> by
 
 def _note_unknown(path: Path, known: Collection[str], name: Path) -> None:
     """Count the sub-words of a text in pieces that are not `known`, in a note on the file `name`."""
-    counts = Counter(symbol for line in read_lines(path) for symbol in line.split(" ") if symbol)
+    counts = count_words(path)
     if not counts:
         raise UserError(f"{name}: no sentence in it; check the corpus and its limits on length")
     if outside := sorted(counts.keys() - known):
