@@ -138,6 +138,7 @@ def test_another_clones_environment_is_refused(project, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "this synmask would run, and encoder.py differs" in done.stderr
+    assert done.stderr.endswith(", and unset PYTHONPATH\n")  # which goes before any environment
     assert done.stderr.count("\n") == 1
 
 

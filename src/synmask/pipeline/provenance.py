@@ -70,7 +70,7 @@ def check_code(source: Path) -> None:
     if other or missing:
         raise UserError(
             f"{running}: this synmask would run, and {(other + missing)[0]} differs from that in {source}; "
-            "activate this clone's own environment (`make` builds .venv)"
+            "activate this clone's own environment (`make` builds .venv), and unset PYTHONPATH"
         )
 
 
