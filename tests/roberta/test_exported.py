@@ -206,3 +206,6 @@ def test_what_needs_a_parser_and_other_files_are_refused(weights, tmp_path, caps
     other = shutil.copytree(weights, tmp_path / "other")
     small(other, layers=1, width=8)
     assert "not the model of a fine-tuning from" in refused(tmp_path / "best.pt", other)
+    with pytest.raises(SystemExit):
+        main(["export", "--model", str(tmp_path / "best.pt"), "--output", str(tmp_path / "out")])
+    assert "best.pt: a fine-tuned RoBERTa; give it to `synmask predict`" in capsys.readouterr().err

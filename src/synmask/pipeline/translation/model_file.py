@@ -87,6 +87,9 @@ def load_model(path: Path, run: RunRecord = NO_RUN, jars: Jars = no_jars) -> Loa
         if start.strip(b"\0") and start != ZIP:  # empty files and zeros are damage
             raise UserError(f"{path}: no model file; give an average.pt that `synmask average` wrote")
     saved = load_checkpoint(path)
+    if "epoch" in saved and "text" not in saved:
+        advice = "give it to `synmask predict` or `export`, with --weights"
+        raise UserError(f"{path}: a fine-tuned RoBERTa; {advice}")
     check_model(path, saved, run)
     loaded = _for_inference(saved, path)
     loaded.text.jars = jars
