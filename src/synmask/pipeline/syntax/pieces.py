@@ -98,9 +98,9 @@ def annotate_pieces(text: str, pieces: Sequence[int], parsed: ParsedText | None)
     owner = [NO_TOKEN] * len(pieces)  # the word of each piece
     first = [NO_TOKEN] * len(spans)  # the first piece with a part of the word
     for number, span in reversed([*enumerate(spans)]):  # a piece of two words belongs to the first of them
-        if span and span[0] < sum(pieces):  # else it was truncated
-            first[number], last = bisect_right(ends, span[0]), bisect_left(ends, span[1])
-            for piece in range(first[number], min(last + 1, len(ends))):
+        if span and (start := bisect_right(ends, span[0])) < len(ends):  # else it was truncated
+            first[number] = start
+            for piece in range(start, min(bisect_left(ends, span[1]) + 1, len(ends))):
                 owner[piece] = number
     begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NO_TOKEN}
     node = [  # the piece that represents each word
